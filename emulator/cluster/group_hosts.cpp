@@ -4,7 +4,9 @@
 namespace peal::sim {
 
 GroupHosts::GroupHosts(const ClusterOptions& options, Observer* observer)
-    : violations_(observer), cluster_(options, &violations_, this), processes_(options.cards) {
+    : violations_(findings_, observer),
+      cluster_(options, &violations_, this),
+      processes_(options.cards) {
   std::vector<RankProcess*> everybody;
   for (uint32_t rank = 0; rank < ranks(); rank++) {
     processes_[rank].card = rank;

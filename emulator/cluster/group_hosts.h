@@ -29,6 +29,7 @@ class GroupHosts : protected HostEvents {
   // Packets and DMA that cards have not given back; "" if none.
   [[nodiscard]] std::string held() const;
 
+  Findings findings_;
   Violations violations_;  // (outlives the cluster)
   Cluster cluster_;
   std::vector<RankProcess> processes_;

@@ -252,7 +252,7 @@ std::string MessageHosts::problems() {
   const bool death = plan_.victim() != MessagePlan::kNobody;
   const std::string stuck = unended();
   check_memory(!death && stuck.empty());
-  std::string text = violations_.text() + trouble_;
+  std::string text = findings_.text() + trouble_;
   only_stuck_ = text.empty() && !stuck.empty();
   if (!stuck.empty()) return text + stuck;
   text += held();

@@ -2,23 +2,13 @@
 #include "emulator/cluster/violations.h"
 
 namespace peal::sim {
-namespace {
-
-constexpr uint32_t kToldMax = 20;
-
-}  // namespace
-
-void Violations::add(TimeNs now_ns, const std::string& check, const std::string& text) {
-  if (count_++ >= kToldMax) return;
-  text_ += check + " at " + std::to_string(now_ns) + " ns: " + text + "\n";
-}
 
 void Violations::on_send(TimeNs now_ns, const FrameView& frame) {
   if (also_ != nullptr) also_->on_send(now_ns, frame);
 }
 
 void Violations::on_dma(TimeNs now_ns, const DmaView& dma) {
-  if (!dma.held) add(now_ns, unheld_check(dma), unheld_text(dma));
+  if (!dma.held) findings_.add(now_ns, unheld_check(dma), unheld_text(dma));
   if (also_ != nullptr) also_->on_dma(now_ns, dma);
 }
 
@@ -28,7 +18,7 @@ void Violations::on_completion(TimeNs now_ns, uint32_t card, uint32_t context,
 }
 
 void Violations::on_violation(TimeNs now_ns, const char* check, const char* text) {
-  add(now_ns, check, text);
+  findings_.add(now_ns, check, text);
   if (also_ != nullptr) also_->on_violation(now_ns, check, text);
 }
 

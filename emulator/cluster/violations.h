@@ -4,8 +4,7 @@
 // reach.
 #pragma once
 
-#include <string>
-
+#include "emulator/cluster/findings.h"
 #include "emulator/cluster/observer.h"
 
 namespace peal::sim {
@@ -13,7 +12,7 @@ namespace peal::sim {
 class Violations final : public Observer {
  public:
   // Hands everything on to another observer, which may be null.
-  explicit Violations(Observer* also) : also_(also) {}
+  Violations(Findings& findings, Observer* also) : findings_(findings), also_(also) {}
 
   void on_send(TimeNs now_ns, const FrameView& frame) override;
   void on_dma(TimeNs now_ns, const DmaView& dma) override;
@@ -21,15 +20,9 @@ class Violations final : public Observer {
                      const peal_completion& entry) override;
   void on_violation(TimeNs now_ns, const char* check, const char* text) override;
 
-  // The first few, a line each; "" if there was none.
-  [[nodiscard]] const std::string& text() const { return text_; }
-
  private:
-  void add(TimeNs now_ns, const std::string& check, const std::string& text);
-
+  Findings& findings_;
   Observer* also_;
-  uint32_t count_ = 0;
-  std::string text_;
 };
 
 }  // namespace peal::sim

@@ -6,15 +6,8 @@
 namespace peal::sim {
 
 namespace {
-constexpr size_t kLinesMax = 20;
 constexpr uint64_t kPlaceStream = 11;
 }  // namespace
-
-void Findings::add(TimeNs now_ns, const std::string& check, const std::string& text) {
-  counts_[check]++;
-  if (lines_.size() < kLinesMax)
-    lines_.push_back(check + " at " + std::to_string(now_ns) + " ns: " + text);
-}
 
 bool MemberState::is_over(uint64_t sequence) const {
   const PostState state = posts[sequence].state;

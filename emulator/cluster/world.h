@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/cluster/findings.h"
 #include "emulator/cluster/scenario.h"
 #include "emulator/cluster/sim_time.h"
 #include "emulator/cluster/user_memory.h"
@@ -16,21 +17,6 @@
 namespace peal::sim {
 
 inline constexpr uint32_t kNoMember = ~0u;
-
-// Things that must never happen, by the name of the check that saw them.
-class Findings {
- public:
-  void add(TimeNs now_ns, const std::string& check, const std::string& text);
-  [[nodiscard]] bool none() const { return counts_.empty(); }
-  [[nodiscard]] bool has(const std::string& check) const { return counts_.contains(check); }
-  [[nodiscard]] const std::map<std::string, uint64_t>& counts() const { return counts_; }
-  // The first few, as lines.
-  [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
-
- private:
-  std::map<std::string, uint64_t> counts_;
-  std::vector<std::string> lines_;
-};
 
 enum class PostState : uint8_t { kNotPosted, kPosted, kCompleted };
 

@@ -10,6 +10,7 @@
 #include "emulator/cluster/checkers.h"
 #include "emulator/cluster/cluster.h"
 #include "emulator/cluster/hosts.h"
+#include "emulator/cluster/violations.h"
 #include "emulator/cluster/world.h"
 #include "tests/cluster/plans.h"
 
@@ -41,24 +42,9 @@ struct Process {
   peal_peer_address address{};
 };
 
-// What the cluster itself saw.
-class Violations final : public Observer {
- public:
-  explicit Violations(Findings& findings) : findings_(findings) {}
-  void on_dma(TimeNs now_ns, const DmaView& dma) override {
-    if (!dma.held) findings_.add(now_ns, "isolation", "a DMA leaves the memory of the card");
-  }
-  void on_violation(TimeNs now_ns, const char* check, const char* text) override {
-    findings_.add(now_ns, check, text);
-  }
-
- private:
-  Findings& findings_;
-};
-
 class HostileHost final : public HostEvents {
  public:
-  HostileHost() : violations_(findings_), cluster_(options(), &violations_, this) {}
+  HostileHost() : violations_(findings_, nullptr), cluster_(options(), &violations_, this) {}
 
   Report carry_out();
 

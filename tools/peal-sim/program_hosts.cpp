@@ -29,7 +29,7 @@ ProgramHosts::ProgramHosts(const ClusterOptions& options, size_t bytes, const Ma
 
 ProgramHosts::ProgramHosts(const ClusterOptions& options, const Layout& layout,
                            const MakeSeveral& make, Observer* observer)
-    : violations_(observer),
+    : violations_(findings_, observer),
       cluster_(options, &violations_, this),
       post_ns_(options.costs.post_ns),
       completion_ns_(options.costs.completion_ns),
@@ -255,7 +255,7 @@ TimeNs ProgramHosts::last_over() const {
 }
 
 std::string ProgramHosts::problems() const {
-  std::string text = violations_.text() + trouble_;
+  std::string text = findings_.text() + trouble_;
   for (const Rank& rank : ranks_) {
     text += rank.trouble;
     if (rank.outstanding > 0) {
@@ -269,7 +269,7 @@ std::string ProgramHosts::problems() const {
 bool ProgramHosts::only_stuck() const {
   const auto is_well = [](const Rank& rank) { return rank.trouble.empty(); };
   const auto is_over = [](const Rank& rank) { return rank.outstanding == 0; };
-  return violations_.text().empty() && trouble_.empty() && std::ranges::all_of(ranks_, is_well) &&
+  return findings_.none() && trouble_.empty() && std::ranges::all_of(ranks_, is_well) &&
          !std::ranges::all_of(ranks_, is_over);
 }
 

@@ -117,6 +117,7 @@ class ProgramHosts final : private HostEvents {
   void post(uint32_t rank, const Planned& start);
   [[nodiscard]] TimeNs last_over() const;
 
+  Findings findings_;
   Violations violations_;  // (outlives the cluster)
   Cluster cluster_;
   TimeNs post_ns_;
