@@ -5,8 +5,6 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,13 +12,13 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <initializer_list>
 #include <string>
 #include <thread>
-#include <vector>
+
+#include "tests/support/forbid.h"
 
 namespace peal::nic {
 namespace {
@@ -164,20 +162,6 @@ TEST_F(ProcessMemoryOfStrangers, IsNotOfWhomTheNumberMeansNow) {
   EXPECT_EQ(open_process_memory(stranger.pid(), dead.pidfd(), kStranger, kStranger).fd, -1);
 }
 
-// From now on this process may call none of those. True when it worked.
-bool forbid(std::initializer_list<long> calls) {
-  std::vector<sock_filter> program = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  for (const long call : calls) {
-    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
-    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
-  }
-  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  const sock_fprog filter = {static_cast<unsigned short>(program.size()), program.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 // A container's rules may forbid any of it: that is no reason to end.
 TEST(ProcessMemory, IsOutOfReachForWhoMayNotBecomeItsUser) {
   using Calls = std::initializer_list<long>;
@@ -185,7 +169,7 @@ TEST(ProcessMemory, IsOutOfReachForWhoMayNotBecomeItsUser) {
                             Calls{SYS_setfsgid}, Calls{SYS_capset}, Calls{SYS_capget}}) {
     const pid_t child = fork();
     if (child == 0) {
-      if (!forbid(calls)) _exit(2);
+      if (!::peal::test::forbid(calls, EPERM)) _exit(2);
       const OpenedMemory memory = open_process_memory(getpid(), -1, kStranger, kStranger);
       _exit(memory.fd == -1 && !memory.no_resources && memory.not_as_user ? 0 : 1);
     }

@@ -3,10 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,15 +11,14 @@
 
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/file_descriptor.h"
 #include "base/unix_socket.h"
+#include "tests/support/forbid.h"
 
 namespace peal::nic {
 namespace {
@@ -44,23 +40,10 @@ TEST(SharedMemory, SizeIsSealed) {
   close(fd);
 }
 
-// From now on this process is told that there is no memory for files.
-bool take_memory_of_files() {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program = {std::size(filter), filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 TEST(SharedMemory, IsThereOrRefused) {
   const pid_t child = fork();
   if (child == 0) {
-    if (!take_memory_of_files()) _exit(2);
+    if (!::peal::test::forbid({SYS_fallocate}, ENOSPC)) _exit(2);
     int fd = -1;
     _exit(create_shared("test", 8192, Sharing::kReadWrite, &fd) == nullptr && errno == ENOSPC ? 0
                                                                                               : 1);

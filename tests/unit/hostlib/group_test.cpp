@@ -4,9 +4,6 @@
 #include "hostlib/group.h"
 
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,10 +13,10 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <iterator>
 #include <set>
 #include <thread>
 
+#include "tests/support/forbid.h"
 #include "tests/unit/hostlib/one_group.h"
 
 namespace peal::host {
@@ -54,19 +51,6 @@ class Exchange {
   std::barrier<> barrier_;
   std::vector<uint8_t> blocks_;
 };
-
-// From here on getrandom() fails in this process, as the kernel's own filter has it.
-bool forbid_getrandom() {
-  sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrandom, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program = {std::size(code), code};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 struct Outcome {
   peal_error error = PEAL_OK;
@@ -280,7 +264,8 @@ TEST_F(Groups, NoRandomnessNoGroup) {
     };
     int rounds = 0;
     peal_group* group = nullptr;
-    if (!forbid_getrandom()) _exit(2);
+    // As the kernel's own filter has it.
+    if (!::peal::test::forbid({SYS_getrandom}, ENOSYS)) _exit(2);
     const peal_error error = peal_group_create(context, 0, 1, alone, &rounds, nullptr, &group);
     const std::string wanted = "getrandom: no id for the group: Function not implemented";
     const bool named = peal_last_error_text() == wanted;
