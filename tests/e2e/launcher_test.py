@@ -388,6 +388,9 @@ class LauncherTest(jobs.JobCase):
             pid = job.process.pid
             jobs.until(lambda pid=pid: jobs.names_of(jobs.children(pid)) == ["peal-nic", "yes", "yes"], "the ranks")
             self.assertNotEqual(select.select([job.process.stdout], [], [], jobs.PATIENCE_S)[0], [])
+            # Their pipes are full then: with labels that is more than the one that nobody reads takes.
+            ranks = [child for child in jobs.children(pid) if jobs.names_of([child]) == ["yes"]]
+            jobs.until(lambda ranks=ranks: {jobs.state_of(rank) for rank in ranks} == {"S"}, "ranks that wait")
             job.process.send_signal(signal.SIGTERM)
             jobs.until(lambda pid=pid: jobs.names_of(jobs.children(pid)) == ["peal-nic"], "the end of the ranks")
             said = [f"pealrun: rank {rank} (pid) was killed by signal 15 (Terminated)" for rank in range(2)]
