@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // For how long a wait looks before it yields, and looks and yields before it sleeps: a pure
-// function of the times that it is told. Decisions 0085 and 0019 say how it came to be.
+// function of the times that it is told. Decisions 0085, 0100 and 0019 say how it came to be.
 //
 // A yield gives the processor to all the others there, for a turn each. What the own card does by
 // itself, within a microsecond or two, is looked for instead; what other ranks have to do may need
@@ -36,9 +36,14 @@ struct WaitHabit {
     uint16_t helped = UINT16_MAX / 8 * 3;  // in how many of UINT16_MAX, the last counting most
     uint16_t took_ns = kMostNs;            // where it helped, likewise
     uint16_t trial_in = 0;                 // so many waits, where it helps too seldom
+    uint8_t history = 0;  // whether it helped: the last eight, the last one's least
+    uint8_t hopes = 0;    // of the waits since the last trial whose history says that it will not
   };
   // By enum peal_operation; what waits for any of several is NONE.
   std::array<LookOn, PEAL_OPERATION_COUNT> look_on = {};
+  // In how many of UINT8_MAX it helped after each history, the last counting most; 0: not known.
+  // All kinds have their places here, which may meet.
+  std::array<uint8_t, 256> helped_after = {};
 };
 
 // One wait. Any number of them at a time share a habit.
@@ -63,10 +68,18 @@ class Wait {
   static constexpr uint16_t kHelpedEnough = UINT16_MAX / 4;
   static constexpr uint16_t kTrialEvery = 128;
   static constexpr uint16_t kLookOnSamples = 32;
+  // Nor where it helped in fewer than one of eight after the same history. The less it helped, the
+  // less often that is tried again: when what is still hoped of such waits adds up to kHopes.
+  static constexpr uint8_t kDoubted = UINT8_MAX / 8;
+  static constexpr uint8_t kAfterSamples = 4;
+  static constexpr uint8_t kLeastHope = kAfterSamples - 1;
+  static constexpr uint8_t kHopes = 32 * kLeastHope;
+  static constexpr uint8_t kKindsApart = 17;  // so that what never helps meets no other kind's
 
   Wait(WaitHabit& habit, uint64_t now_ns, uint8_t operation = PEAL_OPERATION_NONE)
       : habit_(habit),
         look_on_(habit.look_on[operation < PEAL_OPERATION_COUNT ? operation : 0]),
+        kind_(operation),
         sends_(operation == PEAL_OPERATION_SEND),
         start_ns_(now_ns),
         brief_(habit.usual_ns > kLongNs) {}
@@ -76,7 +89,11 @@ class Wait {
   [[nodiscard]] uint64_t look_on_ns() {
     const uint64_t ns = std::min({kLookOnNs, habit_.others_ns / 2, habit_.spin_ns});
     if (habit_.alone || sends_ || ns == 0) return 0;
-    if (look_on_.helped >= kHelpedEnough) return std::min(ns, uint64_t{2} * look_on_.took_ns);
+    if (look_on_.helped >= kHelpedEnough) {
+      if (!is_doubted()) return std::min(ns, uint64_t{2} * look_on_.took_ns);
+      add_to_history(false);
+      return 0;
+    }
     if (look_on_.trial_in == 0) return ns;
     look_on_.trial_in--;
     return 0;
@@ -84,6 +101,10 @@ class Wait {
 
   // So long was looked on; whether what was waited for is there.
   void looked_on(uint64_t took_ns, bool there) {
+    uint8_t& after = helped_after();
+    if (after == 0) after = UINT8_MAX / 8 * 3;
+    after += there ? (UINT8_MAX - after) / kAfterSamples : -(after / kAfterSamples);
+    add_to_history(there);
     if (there) {
       look_on_.helped += (UINT16_MAX - look_on_.helped) / kLookOnSamples;
       const uint64_t took = std::min(took_ns, kLookOnNs);
@@ -113,6 +134,24 @@ class Wait {
   }
 
  private:
+  // Whether the waits before say that this one would look in vain, and no trial is due.
+  [[nodiscard]] bool is_doubted() {
+    const uint8_t after = helped_after();
+    if (after == 0 || after >= kDoubted) return false;
+    look_on_.hopes += after;
+    if (look_on_.hopes < kHopes) return true;
+    look_on_.hopes -= kHopes;
+    return false;
+  }
+
+  [[nodiscard]] uint8_t& helped_after() {
+    return habit_.helped_after[static_cast<uint8_t>(look_on_.history + kKindsApart * kind_)];
+  }
+
+  void add_to_history(bool helped) {
+    look_on_.history = static_cast<uint8_t>(look_on_.history << 1 | (helped ? 1 : 0));
+  }
+
   [[nodiscard]] uint64_t limit_ns() const {
     const uint64_t others_ns = brief_ ? kMomentNs : kSharedNs;
     return shared_ ? std::min(habit_.spin_ns, others_ns) : habit_.spin_ns;
@@ -120,6 +159,7 @@ class Wait {
 
   WaitHabit& habit_;
   WaitHabit::LookOn& look_on_;
+  uint8_t kind_;
   bool sends_;
   uint64_t start_ns_;
   bool brief_;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 
 namespace peal::host {
@@ -162,19 +163,85 @@ TEST_F(LookOnTest, WhereItHelpsItIsDoneEachTime) { EXPECT_EQ(looks(1000, 1 * kUs
 TEST_F(LookOnTest, WhatTakesNoTimeIsLookedForStill) { EXPECT_EQ(looks(1000, 0), 1000u); }
 
 TEST_F(LookOnTest, WhereItDoesNotItIsTriedNowAndThen) {
-  EXPECT_LE(looks(20, kNever), 14u);  // until that is learned
+  EXPECT_LE(looks(100, kNever), 20u);  // until that is learned
   EXPECT_EQ(looks(20 * Wait::kTrialEvery, kNever), 20u);
 }
 
-// One in three is worth it, one in eight is not.
+// One in two is worth it, one in eight is not, where nobody could foresee which.
 TEST_F(LookOnTest, HowOftenItHelpsIsWhatCounts) {
-  const auto looks_of_one_in = [this](uint32_t n) {
+  std::minstd_rand draw(2026);
+  const auto looks_of_one_in = [&](uint32_t n) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < 24 * 100; i++) count += looks(1, i % n == 0 ? 1 * kUs : kNever);
+    for (uint32_t i = 0; i < 24 * 100; i++) count += looks(1, draw() % n == 0 ? 1 * kUs : kNever);
     return count;
   };
-  EXPECT_GE(looks_of_one_in(3), 2000u);
+  EXPECT_GE(looks_of_one_in(2), 2000u);
   EXPECT_LE(looks_of_one_in(8), 600u);
+}
+
+// In how many waits that never help after their history there is a trial.
+constexpr uint32_t kTrialsOfTheDoubted = Wait::kHopes / Wait::kLeastHope;
+
+struct Foreseen {
+  uint32_t helped = 0;   // looks that helped
+  uint32_t in_vain = 0;  // looks that did not
+  bool operator==(const Foreseen&) const = default;
+};
+
+// Waits whose looks would help where there is a 1, round after round.
+class ForeseenTest : public LookOnTest {
+ protected:
+  Foreseen rounds(uint32_t count, const std::string& round) {
+    Foreseen all;
+    for (uint32_t i = 0; i < count; i++) {
+      for (const char would_help : round) {
+        const bool looked = wait(would_help == '1' ? 1 * kUs : kNever) != 0;
+        all.helped += looked && would_help == '1';
+        all.in_vain += looked && would_help == '0';
+      }
+    }
+    return all;
+  }
+};
+
+// Roots in turn: which looks help is the same in each round.
+TEST_F(ForeseenTest, WhatHelpsAtTheSamePlacesOfEachRoundIsForeseen) {
+  rounds(50, "01101011");
+  const Foreseen later = rounds(1000, "01101011");
+  EXPECT_EQ(later.helped, 5000u);
+  EXPECT_NEAR(later.in_vain, 3000 / kTrialsOfTheDoubted, 10);
+}
+
+TEST_F(ForeseenTest, AnotherOrderIsLearned) {
+  rounds(1000, "01101011");
+  rounds(100, "00111100");
+  const Foreseen later = rounds(1000, "00111100");
+  EXPECT_GE(later.helped, 3990u);
+  EXPECT_LE(later.in_vain, 4000u / kTrialsOfTheDoubted + 60);
+}
+
+// What never helps after these waits is tried now and then.
+TEST_F(ForeseenTest, WhatIsDoubtedIsTried) {
+  rounds(100, "0111");
+  rounds(kTrialsOfTheDoubted * 2, "1");
+  EXPECT_EQ(rounds(100, "1"), (Foreseen{100, 0}));
+}
+
+// What is in between of another kind is no part of the history.
+TEST_F(ForeseenTest, OtherKindsDoNotDisturbIt) {
+  for (int i = 0; i < 500; i++) {
+    rounds(1, "0111");
+    wait(i % 3 == 0 ? 1 * kUs : kNever, PEAL_OPERATION_GET);
+  }
+  Foreseen all;
+  for (int i = 0; i < 500; i++) {
+    const Foreseen now = rounds(1, "0111");
+    all.helped += now.helped;
+    all.in_vain += now.in_vain;
+    wait(i % 3 == 0 ? 1 * kUs : kNever, PEAL_OPERATION_GET);
+  }
+  EXPECT_GE(all.helped, 1490u);
+  EXPECT_LE(all.in_vain, 40u);
 }
 
 // What was no use for long is done again as soon as a trial finds that it is.
