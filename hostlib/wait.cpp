@@ -2,12 +2,11 @@
 // Adaptive waiting; see wait.h.
 #include "hostlib/wait.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 
 #include "hostlib/rings.h"
+#include "hostlib/timed_yield.h"
 
 namespace peal::host {
 namespace {
@@ -60,14 +59,15 @@ bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, uint8_t
   }
   while (now < deadline_ns && wait.looks(now)) {
     const bool alone = context.habit.alone;
+    const bool timed = wait.times_yield();
     const Glance next = glance_at_next(context);
     lock.unlock();
     for (int i = 0; alone && i < kPollsAlone && !next.arrived(); i++) pause_briefly();
-    if (!next.arrived()) sched_yield();
+    const uint64_t own_ns = next.arrived() ? 0 : yield(timed);
     const uint64_t before = now;
     now = now_ns();
     lock.lock();
-    wait.yielded(now - before, alone);
+    wait.yielded(now - before, alone, own_ns);
     drain(context);
     if (done()) {
       wait.end(now);

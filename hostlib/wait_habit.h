@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// For how long a wait looks before it yields, and looks and yields before it sleeps: a pure
-// function of the times that it is told. Decisions 0085, 0100 and 0019 say how it came to be.
-//
-// A yield gives the processor to all the others there, for a turn each. What the own card does by
-// itself, within a microsecond or two, is looked for instead; what other ranks have to do may need
-// this very processor. Which it is, is learned, of each kind of operation.
+// For how long a wait looks and yields before it sleeps: a pure function of the times that it is
+// told. Decision 0019 says how it came to be. Before its first yield it may look on (look_on.h).
 //
 // Looking costs nobody anything while the thread is alone on its processor. Where its yields find
 // others it takes turns with the very ranks that it waits for, who may have something better to do;
@@ -13,10 +9,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "abi/wire.h"
+#include "hostlib/look_on.h"
 
 namespace peal::host {
 
@@ -29,21 +25,9 @@ struct WaitHabit {
   uint64_t usual_ns = 0;   // how long waits are: an average in which the last ones count most
   bool alone = false;      // the last yield found nobody else on this processor
   uint64_t others_ns = 0;  // how long the last one that found somebody took
+  uint32_t yields = 0;
 
-  // Whether looking on helps, of one kind of operation.
-  struct LookOn {
-    static constexpr uint16_t kMostNs = 4'000;
-    uint16_t helped = UINT16_MAX / 8 * 3;  // in how many of UINT16_MAX, the last counting most
-    uint16_t took_ns = kMostNs;            // where it helped, likewise
-    uint16_t trial_in = 0;                 // so many waits, where it helps too seldom
-    uint8_t history = 0;  // whether it helped: the last eight, the last one's least
-    uint8_t hopes = 0;    // of the waits since the last trial whose history says that it will not
-  };
-  // By enum peal_operation; what waits for any of several is NONE.
-  std::array<LookOn, PEAL_OPERATION_COUNT> look_on = {};
-  // In how many of UINT8_MAX it helped after each history, the last counting most; 0: not known.
-  // All kinds have their places here, which may meet.
-  std::array<uint8_t, 256> helped_after = {};
+  LookOnHabit look_on = {};
 };
 
 // One wait. Any number of them at a time share a habit.
@@ -60,71 +44,36 @@ class Wait {
   // No wait counts for more: short ones are believed soon.
   static constexpr uint64_t kLongestNs = 4 * kLongNs;
   static constexpr uint64_t kSamples = 8;
-
-  // Looking on takes no longer than this, nor than half of what a yield gives away; and usually no
-  // longer than twice what it takes where it helps.
-  static constexpr uint64_t kLookOnNs = WaitHabit::LookOn::kMostNs;
-  // It is done where it helped in one of four; otherwise in one of so many waits, to see.
-  static constexpr uint16_t kHelpedEnough = UINT16_MAX / 4;
-  static constexpr uint16_t kTrialEvery = 128;
-  static constexpr uint16_t kLookOnSamples = 32;
-  // Nor where it helped in fewer than one of eight after the same history. The less it helped, the
-  // less often that is tried again: when what is still hoped of such waits adds up to kHopes.
-  static constexpr uint8_t kDoubted = UINT8_MAX / 8;
-  static constexpr uint8_t kAfterSamples = 4;
-  static constexpr uint8_t kLeastHope = kAfterSamples - 1;
-  static constexpr uint8_t kHopes = 32 * kLeastHope;
-  static constexpr uint8_t kKindsApart = 17;  // so that what never helps meets no other kind's
+  static constexpr uint32_t kTimedYields = 32;
 
   Wait(WaitHabit& habit, uint64_t now_ns, uint8_t operation = PEAL_OPERATION_NONE)
       : habit_(habit),
-        look_on_(habit.look_on[operation < PEAL_OPERATION_COUNT ? operation : 0]),
-        kind_(operation),
-        sends_(operation == PEAL_OPERATION_SEND),
+        look_on_(habit.look_on, operation),
         start_ns_(now_ns),
         brief_(habit.usual_ns > kLongNs) {}
 
-  // For how long to look on before the first yield; 0: not at all. Once in a wait. Never of one
-  // send: that ends as soon, but what is waited for next is the answer of one who had no turn yet.
+  // For how long to look on before the first yield, which is no longer than half of what a yield
+  // gives away; 0: not at all. Once in a wait.
   [[nodiscard]] uint64_t look_on_ns() {
-    const uint64_t ns = std::min({kLookOnNs, habit_.others_ns / 2, habit_.spin_ns});
-    if (habit_.alone || sends_ || ns == 0) return 0;
-    if (look_on_.helped >= kHelpedEnough) {
-      if (!is_doubted()) return std::min(ns, uint64_t{2} * look_on_.took_ns);
-      add_to_history(false);
-      return 0;
-    }
-    if (look_on_.trial_in == 0) return ns;
-    look_on_.trial_in--;
-    return 0;
+    if (habit_.alone) return 0;
+    return look_on_.ns(std::min(habit_.others_ns / 2, habit_.spin_ns));
   }
-
-  // So long was looked on; whether what was waited for is there.
-  void looked_on(uint64_t took_ns, bool there) {
-    uint8_t& after = helped_after();
-    if (after == 0) after = UINT8_MAX / 8 * 3;
-    after += there ? (UINT8_MAX - after) / kAfterSamples : -(after / kAfterSamples);
-    add_to_history(there);
-    if (there) {
-      look_on_.helped += (UINT16_MAX - look_on_.helped) / kLookOnSamples;
-      const uint64_t took = std::min(took_ns, kLookOnNs);
-      const uint64_t average = (look_on_.took_ns * (kSamples - 1) + took) / kSamples;
-      look_on_.took_ns = static_cast<uint16_t>(std::max(average, uint64_t{1}));
-      return;
-    }
-    look_on_.helped -= look_on_.helped / kLookOnSamples;
-    if (look_on_.helped < kHelpedEnough) look_on_.trial_in = kTrialEvery - 1;
-  }
+  void looked_on(uint64_t took_ns, bool there) { look_on_.looked(took_ns, there); }
 
   // Whether to look once more, or to sleep now.
   [[nodiscard]] bool looks(uint64_t now_ns) const { return now_ns - start_ns_ < limit_ns(); }
 
-  // A yield returned after that time, with as long a busy wait before it where `paused`.
-  void yielded(uint64_t took_ns, bool paused) {
+  // Whether the next yield is one of the few whose own cost is measured.
+  [[nodiscard]] bool times_yield() { return habit_.yields++ % kTimedYields == 0; }
+
+  // A yield returned after that time, with as long a busy wait before it where `paused`; this
+  // thread had the processor for `own_ns` of it, 0: not measured.
+  void yielded(uint64_t took_ns, bool paused, uint64_t own_ns = 0) {
     habit_.alone = took_ns < kLoneYieldNs + (paused ? kLoneYieldNs : 0);
     if (habit_.alone) return;
     habit_.others_ns = took_ns;
     shared_ = true;
+    if (own_ns != 0) habit_.look_on.turn_cost(own_ns);
   }
 
   // What was waited for is there.
@@ -134,33 +83,13 @@ class Wait {
   }
 
  private:
-  // Whether the waits before say that this one would look in vain, and no trial is due.
-  [[nodiscard]] bool is_doubted() {
-    const uint8_t after = helped_after();
-    if (after == 0 || after >= kDoubted) return false;
-    look_on_.hopes += after;
-    if (look_on_.hopes < kHopes) return true;
-    look_on_.hopes -= kHopes;
-    return false;
-  }
-
-  [[nodiscard]] uint8_t& helped_after() {
-    return habit_.helped_after[static_cast<uint8_t>(look_on_.history + kKindsApart * kind_)];
-  }
-
-  void add_to_history(bool helped) {
-    look_on_.history = static_cast<uint8_t>(look_on_.history << 1 | (helped ? 1 : 0));
-  }
-
   [[nodiscard]] uint64_t limit_ns() const {
     const uint64_t others_ns = brief_ ? kMomentNs : kSharedNs;
     return shared_ ? std::min(habit_.spin_ns, others_ns) : habit_.spin_ns;
   }
 
   WaitHabit& habit_;
-  WaitHabit::LookOn& look_on_;
-  uint8_t kind_;
-  bool sends_;
+  LookOn look_on_;
   uint64_t start_ns_;
   bool brief_;
   bool shared_ = false;  // others have used the processor meanwhile

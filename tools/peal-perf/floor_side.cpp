@@ -2,7 +2,6 @@
 // The side of a comparison that goes through the ideal card: flags and copies only.
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -16,6 +15,7 @@
 #include <ctime>
 #include <vector>
 
+#include "hostlib/timed_yield.h"
 #include "hostlib/wait_habit.h"
 #include "tools/ideal-card/layout.h"
 #include "tools/peal-perf/measure.h"
@@ -214,10 +214,10 @@ void FloorSide::wait() {
     }
   }
   while (wait.looks(now)) {
-    sched_yield();
+    const uint64_t own_ns = host::yield(wait.times_yield());
     const uint64_t before = now;
     now = now_ns();
-    wait.yielded(now - before, false);
+    wait.yielded(now - before, false, own_ns);
     if (!test()) continue;
     wait.end(now);
     return;

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 
 namespace peal::host {
@@ -130,170 +129,62 @@ TEST_F(WaitHabitTest, NoLongerThanTheUserSays) {
             "0 looks, asleep after 0 us, done after 160 us\n");
 }
 
-// Looking on before the first yield. A yield to others takes 60 us.
-class LookOnTest : public testing::Test {
+// Looking on before the first yield: no longer than half of what a yield gives away.
+class BeforeTheFirstYieldTest : public WaitHabitTest {
  protected:
-  LookOnTest() { yield(60 * kUs); }
-
-  // One wait for what comes `after_ns`; for how long it looks on.
-  uint64_t wait(uint64_t after_ns, peal_operation operation = PEAL_OPERATION_PUT) {
-    Wait wait(habit_, now_ns_, operation);
-    const uint64_t ns = wait.look_on_ns();
-    if (ns != 0) wait.looked_on(std::min(ns, after_ns), after_ns <= ns);
-    return ns;
+  uint64_t look_on_ns(peal_operation operation = PEAL_OPERATION_PUT) {
+    return Wait(habit_, 0, operation).look_on_ns();
   }
-  void yield(uint64_t took_ns) { Wait(habit_, now_ns_).yielded(took_ns, false); }
-
-  // In how many of so many waits it looked on.
-  uint32_t looks(uint32_t waits, uint64_t after_ns, peal_operation operation = PEAL_OPERATION_PUT) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < waits; i++) count += wait(after_ns, operation) != 0;
-    return count;
-  }
-
-  WaitHabit habit_ = {.spin_ns = 1000 * kUs};
-  uint64_t now_ns_ = 5'000'000'000;
-};
-
-constexpr uint64_t kNever = UINT64_MAX;
-
-TEST_F(LookOnTest, WhereItHelpsItIsDoneEachTime) { EXPECT_EQ(looks(1000, 1 * kUs), 1000u); }
-
-// Where a clock is coarse, or all is there at once.
-TEST_F(LookOnTest, WhatTakesNoTimeIsLookedForStill) { EXPECT_EQ(looks(1000, 0), 1000u); }
-
-TEST_F(LookOnTest, WhereItDoesNotItIsTriedNowAndThen) {
-  EXPECT_LE(looks(100, kNever), 20u);  // until that is learned
-  EXPECT_EQ(looks(20 * Wait::kTrialEvery, kNever), 20u);
-}
-
-// One in two is worth it, one in eight is not, where nobody could foresee which.
-TEST_F(LookOnTest, HowOftenItHelpsIsWhatCounts) {
-  std::minstd_rand draw(2026);
-  const auto looks_of_one_in = [&](uint32_t n) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < 24 * 100; i++) count += looks(1, draw() % n == 0 ? 1 * kUs : kNever);
-    return count;
-  };
-  EXPECT_GE(looks_of_one_in(2), 2000u);
-  EXPECT_LE(looks_of_one_in(8), 600u);
-}
-
-// In how many waits that never help after their history there is a trial.
-constexpr uint32_t kTrialsOfTheDoubted = Wait::kHopes / Wait::kLeastHope;
-
-struct Foreseen {
-  uint32_t helped = 0;   // looks that helped
-  uint32_t in_vain = 0;  // looks that did not
-  bool operator==(const Foreseen&) const = default;
-};
-
-// Waits whose looks would help where there is a 1, round after round.
-class ForeseenTest : public LookOnTest {
- protected:
-  Foreseen rounds(uint32_t count, const std::string& round) {
-    Foreseen all;
-    for (uint32_t i = 0; i < count; i++) {
-      for (const char would_help : round) {
-        const bool looked = wait(would_help == '1' ? 1 * kUs : kNever) != 0;
-        all.helped += looked && would_help == '1';
-        all.in_vain += looked && would_help == '0';
-      }
-    }
-    return all;
+  void yield(uint64_t took_ns, uint64_t own_ns = 0) {
+    Wait(habit_, 0).yielded(took_ns, false, own_ns);
   }
 };
-
-// Roots in turn: which looks help is the same in each round.
-TEST_F(ForeseenTest, WhatHelpsAtTheSamePlacesOfEachRoundIsForeseen) {
-  rounds(50, "01101011");
-  const Foreseen later = rounds(1000, "01101011");
-  EXPECT_EQ(later.helped, 5000u);
-  EXPECT_NEAR(later.in_vain, 3000 / kTrialsOfTheDoubted, 10);
-}
-
-TEST_F(ForeseenTest, AnotherOrderIsLearned) {
-  rounds(1000, "01101011");
-  rounds(100, "00111100");
-  const Foreseen later = rounds(1000, "00111100");
-  EXPECT_GE(later.helped, 3990u);
-  EXPECT_LE(later.in_vain, 4000u / kTrialsOfTheDoubted + 60);
-}
-
-// What never helps after these waits is tried now and then.
-TEST_F(ForeseenTest, WhatIsDoubtedIsTried) {
-  rounds(100, "0111");
-  rounds(kTrialsOfTheDoubted * 2, "1");
-  EXPECT_EQ(rounds(100, "1"), (Foreseen{100, 0}));
-}
-
-// What is in between of another kind is no part of the history.
-TEST_F(ForeseenTest, OtherKindsDoNotDisturbIt) {
-  for (int i = 0; i < 500; i++) {
-    rounds(1, "0111");
-    wait(i % 3 == 0 ? 1 * kUs : kNever, PEAL_OPERATION_GET);
-  }
-  Foreseen all;
-  for (int i = 0; i < 500; i++) {
-    const Foreseen now = rounds(1, "0111");
-    all.helped += now.helped;
-    all.in_vain += now.in_vain;
-    wait(i % 3 == 0 ? 1 * kUs : kNever, PEAL_OPERATION_GET);
-  }
-  EXPECT_GE(all.helped, 1490u);
-  EXPECT_LE(all.in_vain, 40u);
-}
-
-// What was no use for long is done again as soon as a trial finds that it is.
-TEST_F(LookOnTest, ItIsTakenUpAgain) {
-  looks(100'000, kNever);
-  const uint32_t before = looks(Wait::kTrialEvery, 1 * kUs);
-  EXPECT_GE(before, 1u);
-  EXPECT_EQ(looks(100, 1 * kUs), 100u);
-}
-
-TEST_F(LookOnTest, ForTwiceAsLongAsItTakesWhereItHelps) {
-  EXPECT_EQ(wait(kNever), Wait::kLookOnNs);
-  looks(100, 700);
-  EXPECT_NEAR(static_cast<double>(wait(kNever)), 1400, 20);
-  looks(2000, 3 * kUs);  // which trials find
-  EXPECT_EQ(wait(kNever), Wait::kLookOnNs);
-}
-
-TEST_F(LookOnTest, EachKindOfOperationByItself) {
-  looks(1000, kNever, PEAL_OPERATION_BARRIER);
-  EXPECT_EQ(looks(100, 1 * kUs, PEAL_OPERATION_PUT), 100u);
-  EXPECT_LE(looks(100, kNever, PEAL_OPERATION_BARRIER), 1u);
-}
-
-// A number that is none has the habit of no operation.
-TEST_F(LookOnTest, StrangersHaveOneToo) {
-  looks(1000, kNever, static_cast<peal_operation>(PEAL_OPERATION_COUNT));
-  EXPECT_LE(looks(100, kNever, PEAL_OPERATION_NONE), 1u);
-}
-
-TEST_F(LookOnTest, NeverOfASend) { EXPECT_EQ(looks(1000, 1 * kUs, PEAL_OPERATION_SEND), 0u); }
 
 // A yield that finds nobody takes nothing away; one that is soon back, little.
-TEST_F(LookOnTest, NoLongerThanHalfOfWhatAYieldTakes) {
+TEST_F(BeforeTheFirstYieldTest, NoLongerThanHalfOfWhatAYieldTakes) {
   yield(300);
-  EXPECT_EQ(looks(1000, 1 * kUs), 0u);
+  EXPECT_EQ(look_on_ns(), 0u);
   yield(3 * kUs);
-  EXPECT_EQ(wait(kNever), 1500u);
+  EXPECT_EQ(look_on_ns(), 1500u);
   yield(3000 * kUs);
-  EXPECT_EQ(wait(kNever), Wait::kLookOnNs);
+  EXPECT_EQ(look_on_ns(), LookOn::kMostNs);
+  yield(300);
+  EXPECT_EQ(look_on_ns(), 0u);
 }
 
-TEST_F(LookOnTest, NotBeforeAnybodyElseWasSeen) {
-  habit_ = {.spin_ns = 1000 * kUs};
-  EXPECT_EQ(looks(1000, 1 * kUs), 0u);
-}
+TEST_F(BeforeTheFirstYieldTest, NotBeforeAnybodyElseWasSeen) { EXPECT_EQ(look_on_ns(), 0u); }
 
-TEST_F(LookOnTest, NoLongerThanTheUserSays) {
+TEST_F(BeforeTheFirstYieldTest, NoLongerThanTheUserSays) {
+  yield(3000 * kUs);
   habit_.spin_ns = 900;
-  EXPECT_EQ(wait(kNever), 900u);
+  EXPECT_EQ(look_on_ns(), 900u);
   habit_.spin_ns = 0;
-  EXPECT_EQ(looks(1000, 1), 0u);
+  EXPECT_EQ(look_on_ns(), 0u);
+}
+
+// What looks have taught is asked for the kind that the wait is of.
+TEST_F(BeforeTheFirstYieldTest, EachKindOfOperationByItself) {
+  yield(60 * kUs);
+  for (int i = 0; i < 20; i++) {
+    Wait wait(habit_, 0, PEAL_OPERATION_BARRIER);
+    if (const uint64_t ns = wait.look_on_ns(); ns != 0) wait.looked_on(ns, false);
+  }
+  EXPECT_EQ(look_on_ns(PEAL_OPERATION_BARRIER), 0u);
+  EXPECT_EQ(look_on_ns(PEAL_OPERATION_PUT), LookOn::kMostNs);
+}
+
+// One yield in so many is asked for what it costs, and says so where it found others.
+TEST_F(BeforeTheFirstYieldTest, SomeYieldsTellWhatATurnCosts) {
+  Wait wait(habit_, 0);
+  uint32_t timed = 0;
+  for (uint32_t i = 0; i < 10 * Wait::kTimedYields; i++) timed += wait.times_yield() ? 1 : 0;
+  EXPECT_EQ(timed, 10u);
+  yield(300, 200);
+  EXPECT_EQ(habit_.look_on.turn_ns, 0u);
+  yield(60 * kUs);
+  EXPECT_EQ(habit_.look_on.turn_ns, 0u);
+  yield(60 * kUs, 2 * kUs);
+  EXPECT_EQ(habit_.look_on.turn_ns, 2 * kUs);
 }
 
 // Sixteen pauses before it are part of what a yield took.

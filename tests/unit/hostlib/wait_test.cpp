@@ -104,9 +104,10 @@ TEST(Wait, LookingOnTeachesTheKindOfOperation) {
   context->habit.others_ns = 1'000'000'000;  // as a yield has found
   const CardThread playing(&card);
   for (int i = 0; i < 200; i++) ASSERT_EQ(peal_barrier(group), PEAL_OK);
-  const uint16_t untaught = WaitHabit::LookOn{}.helped;
-  for (size_t i = 0; i < context->habit.look_on.size(); i++) {
-    EXPECT_EQ(context->habit.look_on[i].helped == untaught, i != PEAL_OPERATION_BARRIER) << i;
+  const LookOnHabit& taught = context->habit.look_on;
+  for (size_t i = 0; i < taught.kinds.size(); i++) {
+    const bool untaught = taught.kinds[i].took_ns == 0 && taught.kinds[i].hopes == 0;
+    EXPECT_EQ(untaught, i != PEAL_OPERATION_BARRIER) << i;
   }
   peal_close(context);
 }
@@ -119,9 +120,8 @@ TEST(Wait, PollsTeachNothingOfLookingOn) {
   peal_request* request = nullptr;
   ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
   context->habit.others_ns = 1'000'000'000;  // as a yield has found
-  const uint16_t untaught = WaitHabit::LookOn{}.helped;
   for (int i = 0; i < 100; i++) EXPECT_EQ(peal_wait_for(request, 0), PEAL_ERR_TIMED_OUT);
-  EXPECT_EQ(context->habit.look_on[PEAL_OPERATION_BARRIER].helped, untaught);
+  EXPECT_EQ(context->habit.look_on.helped_after, LookOnHabit{}.helped_after);
   peal_close(context);
 }
 
