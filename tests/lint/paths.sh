@@ -16,7 +16,8 @@ package_host='://(deb|registry|proxy|mirror|index)[.-][a-z0-9.-]+'
 mapfile -t files < <(lint_files "$root" ':!LICENSES/*')
 ((${#files[@]})) || { echo "paths: no file in $root" && exit 1; }
 cd "$root"
-if grep -InE -- "$machine_path|$package_host" "${files[@]}"; then
+# (./, or a file whose name is - would be standard input.)
+if grep -InE -- "$machine_path|$package_host" "${files[@]/#/./}"; then
   echo "paths: the lines above name one machine's paths or servers"
   exit 1
 fi

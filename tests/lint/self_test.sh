@@ -122,6 +122,7 @@ offends shell SC2086 tool '#!/bin/bash' "# ${bsd#// }" 'echo $1'
 offends spdx hostlib/src/new.cpp hostlib/src/new.cpp 'int x;'
 offends spdx abi/wire.h abi/wire.h "$bsd" 'struct peal_thing;'
 offends paths docs/page.md docs/page.md "see /ho""me/somebody/file"
+offends paths ./-:1: - "see /ho""me/somebody/file"
 offends paths docs/page.md docs/page.md "from http:/""/deb.example.org/debian"
 offends includes 'hostlib/src/group.cpp -> firmware/card.h' hostlib/src/group.cpp "$bsd" '#include "firmware/card.h"'
 offends includes 'firmware/card.cpp -> vector' firmware/card.cpp "$bsd" '#include <vector>'
