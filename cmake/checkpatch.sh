@@ -5,6 +5,8 @@
 #
 # usage: cmake/checkpatch.sh FOLDER
 set -euo pipefail
+# Output of other programs is read here, which they would translate; LANGUAGE goes before LC_ALL.
+export LC_ALL=C.UTF-8 LANGUAGE=
 
 folder=$(realpath -m "$1")
 script=$folder/scripts/checkpatch.pl

@@ -4,6 +4,8 @@
 #
 # usage: elf_test.sh BUILD
 set -euo pipefail
+# Output of other programs is read here, which they would translate; LANGUAGE goes before LC_ALL.
+export LC_ALL=C.UTF-8 LANGUAGE=
 build=$1
 count=0
 while IFS= read -r -d '' file; do
