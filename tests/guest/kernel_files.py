@@ -6,6 +6,7 @@ downloaded, vmlinux and the few modules a guest needs are taken out of it, and t
 usage: kernel_files.py VERSION FOLDER          for example: kernel_files.py 6.1.0-56-amd64 build/download/guest-kernel
 """
 
+import fcntl
 import lzma
 import os
 import pathlib
@@ -71,10 +72,7 @@ def extract_vmlinux(image):
     return vmlinux
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    version, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+def fetch(version, folder):
     stamp = folder / ".complete"
     wanted = f"2 {version} {' '.join(MODULES)}\n"
     if stamp.is_file() and stamp.read_text() == wanted:
@@ -94,6 +92,17 @@ def main():
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(f"kernel_files: {version} in {folder}", file=sys.stderr)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    version, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Several tests begin at once: whoever waited finds it all there.
+    with open(folder.with_name(f"{folder.name}.lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        fetch(version, folder)
 
 
 if __name__ == "__main__":
