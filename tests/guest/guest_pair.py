@@ -4,6 +4,7 @@ an Ethernet between them for the out-of-band exchange; no payload goes that way.
 
 import json
 import os
+import re
 
 import guest_vm
 
@@ -29,20 +30,30 @@ def rank_command(rank, size, command):
 
 
 def begin_ranks(guests, ranks_per_guest, command):
-    """Starts all ranks; each guest's command ends when its ranks have, with 0 only if all did well."""
+    """Starts all ranks; each guest's command ends when its ranks have (finish_ranks())."""
     size = len(guests) * ranks_per_guest
     for index, guest in enumerate(guests):
         ranks = [index * ranks_per_guest + i for i in range(ranks_per_guest)]
         jobs = "; ".join(f"{rank_command(rank, size, command)} & jobs=\"$jobs $!\"" for rank in ranks)
-        guest.begin(f"jobs=; {jobs}; ok=0; for job in $jobs; do wait $job || ok=$?; done; exit $ok")
+        guest.begin(f"jobs=; {jobs}; ended=; for job in $jobs; do wait $job; ended=\"$ended $?\"; done; "
+                    "echo; echo \"ranks ended with$ended\"")
+
+
+def finish_ranks(guest):
+    """(the exit status of each of its ranks, what they printed)"""
+    status, text = guest.finish()
+    text, _, ended = text.rpartition("ranks ended with ")
+    if status != 0 or not re.fullmatch(r"\d+( \d+)*", ended):
+        raise guest_vm.TestFailure(f"{guest.name}: its ranks' end is not known, only {status}:\n{text}{ended}")
+    return [int(each) for each in ended.split()], text.strip()
 
 
 def run_ranks(guests, ranks_per_guest, command):
     begin_ranks(guests, ranks_per_guest, command)
     for guest in guests:
-        status, text = guest.finish()
-        if status != 0:
-            raise guest_vm.TestFailure(f"{guest.name}: {command} ended with {status}:\n{text}")
+        ended, text = finish_ranks(guest)
+        if ended != [0] * ranks_per_guest:
+            raise guest_vm.TestFailure(f"{guest.name}: {command} ended with {ended}:\n{text}")
 
 
 def end_pair(card, guests):

@@ -41,9 +41,9 @@ def perf(rank, size, arguments):
 def groups_without_memory(guests):
     """Of the kernel's, for their channels: whom the driver refuses is told why, and what there was is there again."""
     guest_pair.begin_ranks(guests, 1, "peal-perf group --at-once 64 --iterations 1 --warmup 0")
-    ends = [guest.finish() for guest in guests]
+    ends = [guest_pair.finish_ranks(guest) for guest in guests]
     # The other may be in the next exchange, which fails when the first ends.
-    if any(status == 0 for status, _ in ends) or not any("Cannot allocate memory" in text for _, text in ends):
+    if any(0 in ended for ended, _ in ends) or not any("Cannot allocate memory" in text for _, text in ends):
         raise guest_vm.TestFailure(f"64 groups at once ended with {ends}")
     print(f"64 groups at once: {ends}", flush=True)
     verified(guests, 1, "barrier", [0])

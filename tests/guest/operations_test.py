@@ -33,10 +33,11 @@ def dies_in(guests, scenario, victim, more):
     guest_pair.begin_ranks(guests, RANKS_PER_GUEST, f"e2e-rank {scenario} {victim} {more}")
     told = []
     for index, guest in enumerate(guests):
-        status, text = guest.finish()
-        mine = victim // RANKS_PER_GUEST == index
-        if status != (137 if mine else 0):
-            raise guest_vm.TestFailure(f"{guest.name}: {scenario} ended with {status}:\n{text}")
+        ended, text = guest_pair.finish_ranks(guest)
+        first = index * RANKS_PER_GUEST
+        wanted = [137 if rank == victim else 0 for rank in range(first, first + RANKS_PER_GUEST)]
+        if ended != wanted:
+            raise guest_vm.TestFailure(f"{guest.name}: {scenario} ended with {ended}, not {wanted}:\n{text}")
         told += [line for line in text.splitlines() if line.endswith(f"was told that rank {victim} is dead")]
     if len(told) != len(guests) * RANKS_PER_GUEST - 1:
         raise guest_vm.TestFailure(f"{scenario}: {told}")
