@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Prints "passed failed skipped" of one ctest JUnit file. ctest's own summary line counts a skipped test as
 passed, which would let a gate pass that ran nothing; a test that could not run counts as failed. A test that left
-a report of GoogleTest, REPORTS/its name.xml, counts as those tests that the report lists.
+a report of GoogleTest, REPORTS/its name.xml, counts as those tests that the report lists; those that Python's unittest
+has skipped count as skipped, and are named on standard error.
 
 usage: count_tests.py JUNIT REPORTS"""
 
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -30,6 +32,18 @@ def reported(report):
     return counts
 
 
+def counts_of_unittest(case):
+    """Of a test that passed, which may be a script of them: one, unless all of them were skipped."""
+    output = case.findtext("system-out", "")
+    ended = re.search(r"^Ran (\d+) tests? in .*\n\nOK \(.*skipped=(\d+)", output, re.MULTILINE)
+    if ended is None:
+        return 1, 0, 0
+    for line in re.findall(r"^.* \.\.\. skipped .*$", output, re.MULTILINE):
+        print(f"{case.get('name')}: {line}", file=sys.stderr)
+    ran, skipped = map(int, ended.groups())
+    return int(skipped < ran), 0, skipped
+
+
 def counts_of(case, report):
     if report.is_file():
         passed, failed, skipped = reported(report)
@@ -38,7 +52,7 @@ def counts_of(case, report):
             failed += 1
         return passed, failed, skipped
     if case.get("status") == "run":
-        return 1, 0, 0
+        return counts_of_unittest(case)
     if case.get("status") == "disabled" or asked_to_skip(case):
         return 0, 0, 1
     return 0, 1, 0

@@ -79,6 +79,13 @@ class SetupTest(unittest.TestCase):
         self.assertTrue(said.startswith("peal: installing 2 of the 3 packages of cmake/debian-packages: first third\n"
                                         "peal: calling sudo for apt-get"), said)
 
+    def test_git_that_refuses_the_clone_is_heard_before_anything_is_tested(self):
+        self.put("dpkg-query", "printf '%s installed\\n' first second third")
+        self.put("git", "echo \"fatal: detected dubious ownership in repository at 'here'\" >&2; exit 128")
+        for words in ((), ("lint",), ("unit", "lint"), ("mutants",)):
+            self.assertEqual(self.says("test", *words), "peal: test: git does not say which files this clone has: "
+                             "fatal: detected dubious ownership in repository at 'here'\n")
+
     def test_every_command_says_what_it_does_wherever_help_is_asked_for(self):
         """A tool, and the mutants, are asked themselves."""
         def usage(*words):
