@@ -12,9 +12,14 @@ readonly allowed='memcpy memmove memset memcmp'
 
 # forbidden OBJECT...: prints one line per forbidden symbol; returns 1 if there is one.
 forbidden() {
-  local symbols bad=0 name
+  local symbols bad=0 name object
+  symbols=$(nm --format=posix --no-sort -A "$@" 2>&1) || { echo "freestanding: nm cannot read all of it: $symbols" && return 1; }
+  for object in "$@"; do
+    grep -qF -- "$object: " <<<"$symbols" && continue
+    echo "freestanding: nm shows no symbol of $object"
+    bad=1
+  done
   # Defined anywhere in the objects, and wanted anywhere in them.
-  symbols=$(nm --format=posix --no-sort -A "$@" 2>/dev/null)
   local defined wanted
   defined=$(awk '$3 != "U" && $3 != "w" && $3 != "v" {print $2}' <<<"$symbols" | sort -u)
   wanted=$(awk '$3 == "U" || $3 == "w" || $3 == "v" {print $2}' <<<"$symbols" | sort -u)
@@ -64,6 +69,16 @@ self_test() {
     >"$work/good.cpp"
   g++ -std=c++20 -O1 -c "$work/good.cpp" -o "$work/good.o"
   forbidden "$work/good.o" || { echo "self-test: a good object was refused" && exit 1; }
+  # Nothing is no proof: an object without symbols, and what is none at all.
+  echo >"$work/nothing.cpp"
+  g++ -std=c++20 -O1 -c "$work/nothing.cpp" -o "$work/nothing.o"
+  echo none >"$work/text.o"
+  for source in nothing text missing; do
+    if complaints=$(forbidden "$work/good.o" "$work/$source.o"); then
+      echo "self-test: $source.o was accepted" && exit 1
+    fi
+    grep -qF -- "$source.o" <<<"$complaints" || { echo "self-test: no complaint about $source.o in: $complaints" && exit 1; }
+  done
   ((count >= 5)) || { echo "self-test: only $count offenders" && exit 1; }
   echo "self-test: $count offenders refused, one good object accepted"
 }
