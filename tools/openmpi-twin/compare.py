@@ -21,8 +21,9 @@ import subprocess
 import sys
 import tempfile
 
-# What suits ranks that share processors best.
-COMMON = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader", "--mca", "pml", "ob1"]
+COMMON = ["--oversubscribe", "--mca", "btl", "self,vader", "--mca", "pml", "ob1"]
+# What suits ranks that share processors best; others need nobody's turn.
+YIELDING = ["--mca", "mpi_yield_when_idle", "1"]
 ALL_CPUS = ["--map-by", "core", "--bind-to", "core:overload-allowed"]
 ONE_CPU = ["--bind-to", "none"]
 # Open MPI's names, by its numbers (ompi_info --param coll tuned --level 9); 0 is its own choice. A broadcast that passes a block on
@@ -59,6 +60,10 @@ class Bench:
             self.environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         cpus = sorted(os.sched_getaffinity(0))
         self.rank_cpus = cpus[:-1] or cpus
+        self.cpus = cpus
+
+    def yielding(self, cpus):
+        return YIELDING if self.options.ranks > len(cpus) else []
 
     def commands(self, operation):
         """By side and Open MPI's algorithm."""
@@ -79,8 +84,8 @@ class Bench:
             if segment:
                 rules += ["--mca", f"coll_tuned_{word}_algorithm_segmentsize", str(segment)]
             chosen = rules if number else []
-            commands["same", algorithm] = [*pinned, *over, *few, *chosen, *library]
-            commands["all", algorithm] = [*over, *ALL_CPUS, *chosen, *library]
+            commands["same", algorithm] = [*pinned, *over, *self.yielding(self.rank_cpus), *few, *chosen, *library]
+            commands["all", algorithm] = [*over, *self.yielding(self.cpus), *ALL_CPUS, *chosen, *library]
         return commands
 
     def measure(self, command, operation):
