@@ -16,8 +16,8 @@ enum class Control : uint32_t { kIdle = 0, kRun = 1, kStop = 2 };  // a futex wo
 struct Header {
   uint32_t magic;
   uint32_t ranks;
-  uint32_t control;  // Control
-  uint32_t reserved;
+  uint32_t control;         // Control
+  uint32_t card;            // the ideal card's process
   uint64_t send_stride;     // bytes between ranks' send buffers
   uint64_t receive_stride;  // bytes between ranks' receive buffers
   uint64_t send_offset;     // bytes from the header to rank 0's

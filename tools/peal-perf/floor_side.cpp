@@ -2,6 +2,7 @@
 // The side of a comparison that goes through the ideal card: flags and copies only.
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -31,8 +32,20 @@ using ideal::Shared;
 // The real cards sleep 10 ms after their last host went; only then is their processor the ideal
 // card's.
 constexpr long kLetCardsSleepNs = 15'000'000;
+// Between looks, of those asleep, whether the ideal card is still there.
+constexpr timespec kLook = {0, 100'000'000};
+// As libpeal, where a thread is alone on its processor (hostlib/wait.cpp).
+constexpr int kPollsAlone = 16;
 
 size_t round_to_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 [[noreturn]] void fail(const char* what) {
   perror(what);
@@ -61,7 +74,9 @@ class FloorSide final : public Side {
 
  private:
   void start_card(int fd);
+  void watch_card();
   void sleep();
+  void expect_card() const;
   void set_control(Control control);
 
   const Job& job_;
@@ -74,7 +89,7 @@ class FloorSide final : public Side {
   uint64_t sequence_ = 0;
   uint8_t operation_ = PEAL_OPERATION_NONE;  // that was started last
   host::WaitHabit habit_{.spin_ns = host::kSpinDefaultNs};
-  pid_t card_ = -1;  // rank 0
+  int watch_ = -1;  // a pidfd of the ideal card
 };
 
 FloorSide::FloorSide(const Job& job, Memory memory, const Call& longest)
@@ -122,6 +137,7 @@ FloorSide::FloorSide(const Job& job, Memory memory, const Call& longest)
     start_card(fd);
   }
   job.barrier();
+  watch_card();
   close(fd);
   if (shared_memory_) {
     auto* base = static_cast<uint8_t*>(memory_start);
@@ -140,8 +156,9 @@ FloorSide::~FloorSide() {
   job_.barrier();
   if (job_.rank == 0) {
     set_control(Control::kStop);
-    waitpid(card_, nullptr, 0);
+    waitpid(static_cast<pid_t>(shared_->header.card), nullptr, 0);
   }
+  close(watch_);
   munmap(shared_, bytes_);
 }
 
@@ -152,13 +169,29 @@ void FloorSide::start_card(int fd) {
   program = program.substr(0, program.rfind('/')) + "/ideal-card";
   const std::string descriptor = std::to_string(fd);
   const std::string cpu = std::to_string(job_.card_cpu);
-  card_ = fork();
-  if (card_ < 0) fail("peal-perf: fork");
-  if (card_ == 0) {
+  const pid_t card = fork();
+  if (card < 0) fail("peal-perf: fork");
+  if (card == 0) {
     const char* const yields = job_.card_yields ? "--yield" : nullptr;
     execl(program.c_str(), "ideal-card", descriptor.c_str(), cpu.c_str(), yields, nullptr);
-    fail(program.c_str());
+    fail(("peal-perf: " + program).c_str());
   }
+  shared_->header.card = static_cast<uint32_t>(card);
+}
+
+// Also where it has ended: rank 0, whose child it is, waits for it last.
+void FloorSide::watch_card() {
+  watch_ = static_cast<int>(syscall(SYS_pidfd_open, shared_->header.card, 0));
+  if (watch_ < 0) fail("peal-perf: watching the ideal card");
+}
+
+// Whoever waits for one that has ended (it says itself why, unless it was killed) waits for ever.
+void FloorSide::expect_card() const {
+  pollfd ended = {watch_, POLLIN, 0};
+  if (poll(&ended, 1, 0) == 0) return;
+  fprintf(stderr, "peal-perf: rank %u: the ideal card has ended\n", job_.rank);
+  fflush(nullptr);
+  _Exit(1);
 }
 
 void FloorSide::set_control(Control control) {
@@ -206,7 +239,10 @@ void FloorSide::wait() {
   if (const uint64_t look_on_ns = wait.look_on_ns(); look_on_ns != 0) {
     const uint64_t before = now;
     bool there = test();
-    while (!there && (now = now_ns()) - before < look_on_ns) there = test();
+    while (!there && (now = now_ns()) - before < look_on_ns) {
+      pause_briefly();
+      there = test();
+    }
     wait.looked_on(now - before, there);
     if (there) {
       wait.end(now);
@@ -214,10 +250,13 @@ void FloorSide::wait() {
     }
   }
   while (wait.looks(now)) {
-    const uint64_t own_ns = host::yield(wait.times_yield());
+    const bool alone = habit_.alone;
+    const bool timed = wait.times_yield();
+    for (int i = 0; alone && i < kPollsAlone && !test(); i++) pause_briefly();
+    const uint64_t own_ns = test() ? 0 : host::yield(timed);
     const uint64_t before = now;
     now = now_ns();
-    wait.yielded(now - before, false, own_ns);
+    wait.yielded(now - before, alone, own_ns);
     if (!test()) continue;
     wait.end(now);
     return;
@@ -234,7 +273,8 @@ void FloorSide::sleep() {
   while (true) {
     const uint32_t token = __atomic_load_n(&word, __ATOMIC_ACQUIRE);
     if (test()) break;
-    syscall(SYS_futex, &word, FUTEX_WAIT, token, nullptr, nullptr, 0);
+    syscall(SYS_futex, &word, FUTEX_WAIT, token, &kLook, nullptr, 0);
+    if (!test()) expect_card();
   }
   __atomic_store_n(&sleeping, 0, __ATOMIC_RELAXED);
 }
