@@ -227,10 +227,14 @@ Packets PealSide::packets() const {
     Packets& packets = own.packets;
     if (name == "sent_data" || name == "sent_signal") packets.collective += values[i];
     if (name == "sent_recycle") packets.recycling += values[i];
-    if (name == "sent_nack" || name == "sent_repair" || name == "sent_not_yet") {
+    if (name == "sent_nack" || name == "sent_repair" || name == "sent_not_yet" ||
+        name == "sent_p2p_again") {
       packets.repair += values[i];
     }
-    if (name == "sent_verdict" || name == "sent_liveness") packets.other += values[i];
+    if (name == "sent_p2p" || name == "sent_p2p_control" || name == "sent_verdict" ||
+        name == "sent_liveness") {
+      packets.other += values[i];
+    }
   }
   std::vector<Report> all(job_.size);
   job_.exchange(&own, all.data(), sizeof(own));

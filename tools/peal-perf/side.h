@@ -89,8 +89,8 @@ uint8_t* make_buffer(const Job& job, peal_context* context, Memory kind, size_t 
 struct Packets {
   uint64_t collective = 0;  // data and signals, sent for the first time
   uint64_t recycling = 0;
-  uint64_t repair = 0;  // NACKs, their answers and repairs
-  uint64_t other = 0;   // liveness and verdicts
+  uint64_t repair = 0;  // NACKs, their answers and repairs, and what connections send again
+  uint64_t other = 0;   // what else connections send (those of programs), liveness and verdicts
 };
 
 // How much memory the longest call needs on each rank: at least a byte.
