@@ -5,13 +5,28 @@ import itertools
 import json
 import os
 import platform
+import shutil
+import signal
 import subprocess
+import tempfile
 
 import jobs
 
 ALL_FAULTS = ("--loss=0.02", "--duplicate=0.02", "--reorder=0.05", "--corrupt=0.01", "--delay=0.01", "--seed=11")
 OPERATIONS = "barrier, allgather, broadcast, alltoall, allgatherv, alltoallv, sendrecv, put, get, group"
 OVERLAP_SPREADS = ["comm_us", "work_us", "both_us", "work_cpu_us", "both_ratio", "overlap", "start_cpu_us", "done_cpu_us", "done_before"]
+
+SPOILS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+int peal_allgather(void* group, const void* send, void* receive, size_t bytes) {
+  int (*real)(void*, const void*, void*, size_t) = dlsym(RTLD_NEXT, "peal_allgather");
+  const int error = real(group, send, receive, bytes);
+  if (*getenv("PEAL_RANK") == '1') *(char*)receive ^= 1;
+  return error;
+}
+"""
 
 
 class PerfTest(jobs.JobCase):
@@ -335,6 +350,65 @@ class PerfTest(jobs.JobCase):
         self.perf("sendrecv", "--ranks", "2", "--sizes", "4096,8192,9216", "--iterations", "400", "--warmup", "0", "--counters", counters)
         self.assertEqual([card["counters"]["drop_p2p_order"] for card in jobs.records(counters)["cards"]], [0, 0])
 
+    def test_json_on_standard_output(self):
+        """And nothing else."""
+        for words in (["barrier"], ["group"], ["put"], ["allgather", "--overlap"], ["broadcast", "--floor"]):
+            with self.subTest(words=words):
+                done = subprocess.run([jobs.program("peal-perf"), *words, "--ranks", "2", "--iterations", "20", "--warmup", "0", "--json", "-",
+                                       f"--timeout={jobs.PATIENCE_S}"], env=self.environment, cwd=self.folder.name, stdin=subprocess.DEVNULL,
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertTrue(json.loads(done.stdout))
+
+    def test_packets_of_programs_are_counted(self):
+        """A block for the other, of each rank, however it is sent."""
+        for words in ([], ["--persistent"]):
+            with self.subTest(words=words):
+                record, = self.perf("allgather", "--ranks", "2", "--sizes", "64", "--iterations", "512", "--warmup", "0", *words)
+                self.assertGreaterEqual(record["packets"], 2)
+
+    def test_a_wrong_result_is_found(self):
+        """One bit of what rank 1 has received."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        source, library = (os.path.join(folder.name, name) for name in ("spoils.c", "spoils.so"))
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(SPOILS)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+        done = subprocess.run([jobs.program("peal-perf"), "allgather", "--ranks", "2", "--sizes", "64", "--iterations", "20", "--json", "-",
+                               f"--timeout={jobs.PATIENCE_S}"], env=dict(self.environment, LD_PRELOAD=library), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual([record["verified"] for record in json.loads(done.stdout)], [False])
+
+    def expect_no_ideal_card(self, done):
+        self.assertEqual(done.status, 1)
+        self.assertRegex(done.err, r"peal-perf: rank \d: the ideal card has ended\n")
+
+    def test_the_ideal_card_is_killed(self):
+        """In the middle of what would take for ever."""
+        running = self.start(3, jobs.program("peal-perf"), "allgather", "--floor", "--iterations", "100000000", "--rounds", "1")
+
+        def ideal_card():
+            for rank in running.ranks().values():
+                for pid in jobs.children(rank):
+                    if jobs.names_of([pid]) == ["ideal-card"]:
+                        return pid
+            return None
+
+        os.kill(jobs.until(ideal_card, "no ideal card"), signal.SIGKILL)
+        self.expect_no_ideal_card(running.finish(status=1))
+
+    def test_there_is_no_ideal_card(self):
+        """Beside the program, where it is looked for."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        alone = shutil.copy(jobs.program("peal-perf"), folder.name)
+        self.environment["LD_LIBRARY_PATH"] = os.path.join(jobs.programs(), "../lib")
+        done = self.run_job(2, alone, "barrier", "--floor", status=1)
+        self.assertIn(f"peal-perf: {folder.name}/ideal-card: No such file or directory\n", done.err)
+        self.expect_no_ideal_card(done)
+
     def test_mistakes(self):
         for words, wrong in (
                 (["reduce"], "OPERATION: 'reduce' is none of " + OPERATIONS),
@@ -358,6 +432,10 @@ class PerfTest(jobs.JobCase):
                   for operation in ("sendrecv", "get")
                   for words in (["--floor"], ["--overlap"], ["--persistent"], ["--in-place"], ["--root", "1"], ["--compare-loss"],
                                 ["--algorithm", "ring"])),
+                *(([operation, *words], f"{words[0]} means nothing for {operation}") for operation in ("barrier", "group")
+                  for words in (["--sizes", "4,1024"], ["--memory", "alloc"], ["--root", "0"], ["--in-place"])),
+                *((["group", *words], f"{words[0]} means nothing for group")
+                  for words in (["--algorithm", "auto"], ["--rounds", "1"], ["--persistent"])),
                 (["group", "--floor"], "--floor, --compare-loss and --overlap are of operations"),
                 (["group", "--at-once", "0"], "--at-once: '0' is no whole number from 1 to 4096"),
                 (["barrier", "--compare-loss", "--floor"], "--compare-loss and --floor: one of them"),

@@ -96,10 +96,10 @@ class Bench:
     def records(self, command, operation):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "records.json")
-            sizes = [] if operation == "barrier" else ["--sizes", self.options.sizes]
+            blocks = [] if operation == "barrier" else ["--sizes", self.options.sizes, "--memory", self.options.memory]
             rounds = [] if operation in TALKS else ["--rounds", "10"]  # as beside the ideal card: all warm up alike
-            done = subprocess.run([*command, operation, *sizes, *rounds, "--iterations", str(self.options.iterations),
-                                   "--memory", self.options.memory, "--json", path],
+            done = subprocess.run([*command, operation, *blocks, *rounds, "--iterations", str(self.options.iterations),
+                                   "--json", path],
                                   env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 sys.exit(f"compare: {' '.join(command)} {operation}: {done.returncode}\n{done.stdout}{done.stderr}")

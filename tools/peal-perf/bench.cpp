@@ -90,7 +90,7 @@ bool Bench::run() {
   if (options_.talk) return run_pairs();
   if (options_.operation == PEAL_OPERATION_NONE) return run_groups();
   if (options_.overlap) turns_per_us_ = measure_turns_per_us(job_);
-  if (job_.rank == 0) print_header(options_);
+  if (prints_) print_header(options_);
   for (const Memory memory : options_.memories) {
     for (const std::string& algorithm : options_.algorithms) run_setting(memory, algorithm);
   }
@@ -100,14 +100,14 @@ bool Bench::run() {
 
 bool Bench::run_groups() {
   const GroupRecord record = measure_groups(job_, options_);
-  if (job_.rank == 0) print_record(record);
+  if (prints_) print_record(record);
   records_.push_back(to_json(record));
   write_records();
   return good_;
 }
 
 bool Bench::run_pairs() {
-  if (job_.rank == 0) print_header(options_);
+  if (prints_) print_header(options_);
   for (const Memory memory : options_.memories) {
     Pairs pairs(job_, options_, memory);
     for (const uint64_t bytes : options_.sizes) {
@@ -233,7 +233,7 @@ void Bench::run_overlap(const Sides& sides) {
 template <typename Reported>
 void Bench::finish(const Reported& record) {
   good_ = good_ && record.verified;
-  if (job_.rank == 0) print_record(record);
+  if (prints_) print_record(record);
   records_.push_back(to_json(record));
 }
 

@@ -17,7 +17,8 @@ namespace peal::perf {
 
 class Bench {
  public:
-  Bench(const Job& job, const Options& options) : job_(job), options_(options) {}
+  Bench(const Job& job, const Options& options)
+      : job_(job), options_(options), prints_(job.rank == 0 && options.prints_table()) {}
 
   // False when anything could not be verified.
   bool run();
@@ -48,6 +49,7 @@ class Bench {
 
   const Job& job_;
   const Options& options_;
+  const bool prints_;
   nlohmann::ordered_json records_ = nlohmann::ordered_json::array();
   bool good_ = true;
   uint64_t iteration_ = 0;  // of all, so that no two ever carry the same data

@@ -33,6 +33,9 @@ struct RawOptions {
   std::vector<std::string> launch;  // only declared: pealrun reads them
   std::vector<command_line::Option> launch_options;
   std::optional<command_line::Option> cards;  // one of them
+  // What neither a barrier nor the making of groups has, and what only the latter has not.
+  std::vector<std::pair<const char*, command_line::Option>> of_blocks;
+  std::vector<std::pair<const char*, command_line::Option>> of_operations;
 };
 
 bool parse_sizes(std::string_view text, std::vector<uint64_t>* sizes) {
@@ -92,6 +95,17 @@ std::string read_talk(const RawOptions& raw, Options* options) {
 }
 
 // What is wrong, or nothing.
+std::string read_meaningless(const RawOptions& raw, const Options& options) {
+  const bool groups = options.operation == PEAL_OPERATION_NONE && !options.talk;
+  if (!groups && options.operation != PEAL_OPERATION_BARRIER) return {};
+  for (const auto& [name, option] : raw.of_blocks)
+    if (option.given()) return std::string(name) + " means nothing for " + raw.operation;
+  for (const auto& [name, option] : raw.of_operations)
+    if (groups && option.given()) return std::string(name) + " means nothing for " + raw.operation;
+  return {};
+}
+
+// What is wrong, or nothing.
 std::string read_algorithms(const std::string& text, Options* options) {
   std::vector<std::string> known;
   for (const host::Way& way : host::kWays)
@@ -132,26 +146,36 @@ std::string read_spread(const std::string& text, Options* options) {
 
 void declare_measuring(command_line::App& app, Options* options, RawOptions* raw) {
   Group group(app);
+  const auto of_blocks = [raw](const char* name, const command_line::Option& option) {
+    raw->of_blocks.emplace_back(name, option);
+  };
+  const auto of_operations = [raw](const char* name, const command_line::Option& option) {
+    raw->of_operations.emplace_back(name, option);
+  };
   group.add("OPERATION", raw->operation, "", "Is one of " + operation_words() + ".");
   group
       .add("--ranks", options->ranks, "N",
            "Runs N ranks, 1 to 1024; under a launcher there are the launcher's.")
       .check(whole(1, kRanksMax))
       .show_default();
-  group
-      .add("--sizes", raw->sizes, "A,B,...",
-           "Uses blocks of so many bytes, 0 to 64M, on average; k and M are 1024 and 1024 * 1024.")
-      .show_default();
-  group
-      .add("--algorithm", raw->algorithm, "NAME",
-           "Uses libpeal's choice (auto), one of the operation's algorithms, or each of them "
-           "(all).")
-      .show_default();
-  group
-      .add("--memory", raw->memory, "KIND",
-           "Uses memory made by the card (alloc), any memory (registered), or both.")
-      .check(one_of({"alloc", "registered", "both"}))
-      .show_default();
+  of_blocks("--sizes", group
+                           .add("--sizes", raw->sizes, "A,B,...",
+                                "Uses blocks of so many bytes, 0 to 64M, on average; k and M are "
+                                "1024 and 1024 * 1024.")
+                           .show_default());
+  of_operations(
+      "--algorithm",
+      group
+          .add("--algorithm", raw->algorithm, "NAME",
+               "Uses libpeal's choice (auto), one of the operation's algorithms, or each of them "
+               "(all).")
+          .show_default());
+  of_blocks("--memory",
+            group
+                .add("--memory", raw->memory, "KIND",
+                     "Uses memory made by the card (alloc), any memory (registered), or both.")
+                .check(one_of({"alloc", "registered", "both"}))
+                .show_default());
   group
       .add("--iterations", options->iterations, "N",
            "Measures N operations per size, 1 to 100000000.")
@@ -162,23 +186,29 @@ void declare_measuring(command_line::App& app, Options* options, RawOptions* raw
            "Runs N operations before each round, 0 to 1000000, unmeasured.")
       .check(whole(0, 1'000'000))
       .show_default();
-  group.add("--rounds", options->rounds, "N", "Measures in N parts, 1 to 1000.")
-      .check(whole(1, 1000))
-      .show_default("1; with --floor, --compare-loss and --overlap 10");
-  group
-      .add("--root", options->root, "R",
-           "Broadcasts from rank R, 0 to 1023; that one runs ahead of the others. Default: each "
-           "rank in turn.")
-      .check(whole(0, kRanksMax - 1));
+  of_operations("--rounds",
+                group.add("--rounds", options->rounds, "N", "Measures in N parts, 1 to 1000.")
+                    .check(whole(1, 1000))
+                    .show_default("1; with --floor, --compare-loss and --overlap 10"));
+  of_blocks(
+      "--root",
+      group
+          .add(
+              "--root", options->root, "R",
+              "Broadcasts from rank R, 0 to 1023; that one runs ahead of the others. Default: each "
+              "rank in turn.")
+          .check(whole(0, kRanksMax - 1)));
   group
       .add("--spread", raw->spread, "HOW",
            "Of allgatherv and alltoallv: has blocks that rise to twice the size (rising), are all "
            "alike (even), or one of them with everything (one). Default: rising.")
       .check(one_of({"rising", "even", "one"}));
-  group.add_flag("--in-place", options->in_place,
-                 "Has what is sent in the receive buffer; not of broadcast.");
-  group.add_flag("--persistent", options->persistent,
-                 "Describes each operation once and starts it again and again.");
+  of_blocks("--in-place",
+            group.add_flag("--in-place", options->in_place,
+                           "Has what is sent in the receive buffer; not of broadcast."));
+  of_operations("--persistent",
+                group.add_flag("--persistent", options->persistent,
+                               "Describes each operation once and starts it again and again."));
   group.add_flag("--floor", options->floor,
                  "Also measures the ideal card (copies and flags only), in alternating rounds.");
   group.add_flag(
@@ -208,7 +238,8 @@ void declare_measuring(command_line::App& app, Options* options, RawOptions* raw
       .check(whole(0, 1000))
       .show_default();
   group.add("--json", options->json, "FILE",
-            "Writes the records to this file, as a JSON list. Default: none.");
+            "Writes the records to this file, as a JSON list; - is standard output, without the "
+            "table. Default: none.");
 }
 
 void declare_launch(command_line::App& app, RawOptions* raw) {
@@ -263,6 +294,7 @@ std::string apply(const RawOptions& raw, Options* options) {
   if (groups && (options->floor || options->compare_loss || options->overlap))
     return "--floor, --compare-loss and --overlap are of operations";
   if (std::string error = read_talk(raw, options); !error.empty()) return error;
+  if (std::string error = read_meaningless(raw, *options); !error.empty()) return error;
   if (options->in_place && options->operation == PEAL_OPERATION_BROADCAST)
     return "--in-place is not of broadcast";
   if (options->operation != PEAL_OPERATION_NONE) {

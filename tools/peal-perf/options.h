@@ -26,6 +26,9 @@ const char* talk_name(Talk talk);
 // Half of a context's requests where rings are short, less those for signals.
 inline constexpr uint32_t kWindowMax = 30;
 
+// As a file's name; then there is no table.
+inline constexpr const char* kStandardOutput = "-";
+
 // libpeal's own choice.
 inline constexpr const char* kAuto = "auto";
 
@@ -51,8 +54,10 @@ struct Options {
   uint32_t tests = 0;
   uint32_t at_once = 1;             // groups
   uint32_t window = 16;             // messages, puts or gets under way together
-  std::string json;                 // file
+  std::string json;                 // file, or kStandardOutput
   std::vector<std::string> launch;  // for pealrun, when peal-perf launches itself
+
+  [[nodiscard]] bool prints_table() const { return json != kStandardOutput; }
 };
 
 // The exit status when the program should end now: help, version or what was wrong was printed.

@@ -150,6 +150,10 @@ nlohmann::ordered_json to_json(const PairsRecord& record) {
 }
 
 bool write_json(const std::string& path, const nlohmann::ordered_json& records) {
+  if (path == kStandardOutput) {
+    printf("%s\n", records.dump(2).c_str());
+    return fflush(stdout) == 0 && ferror(stdout) == 0;
+  }
   FILE* file = fopen(path.c_str(), "w");
   if (file == nullptr) return false;
   fprintf(file, "%s\n", records.dump(2).c_str());
