@@ -5,24 +5,14 @@
 #include <algorithm>
 #include <chrono>
 
+#include "hostlib/between_looks.h"
 #include "hostlib/rings.h"
-#include "hostlib/timed_yield.h"
 
 namespace peal::host {
 namespace {
 
-// They take about as long as a yield for nothing.
-constexpr int kPollsAlone = 16;
 // Between looks at the card while asleep: what a dead card's waiters take to notice, at most.
 constexpr int kSleepMs = 100;
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // What is waited for may come behind something else.
 template <typename Done>
@@ -62,7 +52,7 @@ bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, uint8_t
     const bool timed = wait.times_yield();
     const Glance next = glance_at_next(context);
     lock.unlock();
-    for (int i = 0; alone && i < kPollsAlone && !next.arrived(); i++) pause_briefly();
+    for (int i = 0; alone && i < Wait::kPollsAlone && !next.arrived(); i++) pause_briefly();
     const uint64_t own_ns = next.arrived() ? 0 : yield(timed);
     const uint64_t before = now;
     now = now_ns();

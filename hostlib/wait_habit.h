@@ -35,6 +35,8 @@ class Wait {
  public:
   // A sched_yield() that returns this fast found nobody to run instead.
   static constexpr uint64_t kLoneYieldNs = 400;
+  // Looks with a pause before such a yield; they take about as long.
+  static constexpr int kPollsAlone = 16;
   // A wait looks for so long where others use the processor: two to four times a wake-up.
   static constexpr uint64_t kSharedNs = 400'000;
   // Where waits are usually longer than this, which no wake-up makes of a short one, it looks for a

@@ -16,7 +16,7 @@
 #include <ctime>
 #include <vector>
 
-#include "hostlib/timed_yield.h"
+#include "hostlib/between_looks.h"
 #include "hostlib/wait_habit.h"
 #include "tools/ideal-card/layout.h"
 #include "tools/peal-perf/measure.h"
@@ -34,18 +34,8 @@ using ideal::Shared;
 constexpr long kLetCardsSleepNs = 15'000'000;
 // Between looks, of those asleep, whether the ideal card is still there.
 constexpr timespec kLook = {0, 100'000'000};
-// As libpeal, where a thread is alone on its processor (hostlib/wait.cpp).
-constexpr int kPollsAlone = 16;
 
 size_t round_to_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 [[noreturn]] void fail(const char* what) {
   perror(what);
@@ -240,7 +230,7 @@ void FloorSide::wait() {
     const uint64_t before = now;
     bool there = test();
     while (!there && (now = now_ns()) - before < look_on_ns) {
-      pause_briefly();
+      host::pause_briefly();
       there = test();
     }
     wait.looked_on(now - before, there);
@@ -252,7 +242,7 @@ void FloorSide::wait() {
   while (wait.looks(now)) {
     const bool alone = habit_.alone;
     const bool timed = wait.times_yield();
-    for (int i = 0; alone && i < kPollsAlone && !test(); i++) pause_briefly();
+    for (int i = 0; alone && i < host::Wait::kPollsAlone && !test(); i++) host::pause_briefly();
     const uint64_t own_ns = test() ? 0 : host::yield(timed);
     const uint64_t before = now;
     now = now_ns();

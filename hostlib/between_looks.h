@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A yield, and what it costs the processor.
+// What is done between looks: a pause, or a yield, of which one may know what it costs.
 #pragma once
 
 #include <sched.h>
@@ -8,6 +8,14 @@
 #include <ctime>
 
 namespace peal::host {
+
+inline void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 // Gives way to whoever else the processor has. Where `timed`, returns for how many nanoseconds this
 // thread had the processor meanwhile, to give it and to take it again; else 0, for less.
