@@ -54,8 +54,15 @@ class AdminPort final : public Port {
     return true;
   }
   void complete(ContextId context, const peal_completion& entry) override {
+    if (entry.cookie == watched) {
+      refused = entry.status != PEAL_STATUS_OK && entry.status != PEAL_STATUS_PEER_DEAD &&
+                entry.status != PEAL_STATUS_MISMATCH && entry.status != PEAL_STATUS_DMA_FAULT;
+    }
     windows->complete(context, entry);
   }
+
+  uint64_t watched = 0;  // cookie
+  bool refused = false;
 
  private:
   RegionTable& regions_;
@@ -73,7 +80,7 @@ class FuzzProvider final : public emulator::MemoryProvider {
       : input_(input), table_(table), guest_(kGuestBytes) {}
 
   peal_status open_window(ContextId context, uint64_t* offset) override {
-    if (input_.byte() % 16 == 0) return PEAL_STATUS_NO_RESOURCES;
+    if (refuses_windows && input_.byte() % 16 == 0) return PEAL_STATUS_NO_RESOURCES;
     windows[context].reset(std::aligned_alloc(PEAL_PAGE_BYTES, emulator::kWindowBytes));
     card_windows->open(context, windows[context].get(), PEAL_CAPABILITY_SHARED_MEMORY, nullptr);
     *offset = 0;
@@ -100,6 +107,7 @@ class FuzzProvider final : public emulator::MemoryProvider {
     return allocate(kChannelsBytes, region);
   }
 
+  bool refuses_windows = false;
   MappedWindows* card_windows = nullptr;
   std::unique_ptr<void, AlignedFree> windows[kContexts];
 
@@ -142,6 +150,7 @@ class AdminFuzz {
 
   void run() {
     good_start();
+    provider_.refuses_windows = true;
     for (int i = 0; i < kEventsMax && !input_.empty(); i++) {
       event();
       turn();
@@ -164,20 +173,25 @@ class AdminFuzz {
   // A context, a buffer and a group of one, so that the rest has something to break.
   void good_start() {
     peal_admin_command command = envelope(PEAL_ADMIN_OPEN_CONTEXT);
-    execute(command, PEAL_ADMIN_BYTES, kNoContext);
+    execute_well(command, kNoContext);
     context_ = last_.u.open.context;
     command = envelope(PEAL_ADMIN_REGISTER_MEMORY);
     command.u.register_memory = {PEAL_MEMORY_ALLOCATE, PEAL_ACCESS_FLAGS, 0, 8192, 0, 0};
-    execute(command, PEAL_ADMIN_BYTES, context_);
+    execute_well(command, context_);
     key_ = last_.u.register_memory.key;
     command = envelope(PEAL_ADMIN_RESERVE_GROUP);
     command.u.reserve.ranks = 1;
-    execute(command, PEAL_ADMIN_BYTES, context_);
-    member_ = last_.u.reserve.address.member;
+    execute_well(command, context_);
+    member_ = last_member_ = last_.u.reserve.address.member;
     command = envelope(PEAL_ADMIN_CONNECT_GROUP);
     command.u.connect.member = member_;
     command.u.connect.group = 5;
-    execute(command, PEAL_ADMIN_BYTES, context_);
+    execute_well(command, context_);
+  }
+
+  void execute_well(const peal_admin_command& command, ContextId context) {
+    execute(command, PEAL_ADMIN_BYTES, context);
+    fuzz_require(last_.status == PEAL_STATUS_OK, "a good start is refused");
   }
 
   static peal_admin_command envelope(uint16_t opcode) {
@@ -238,7 +252,10 @@ class AdminFuzz {
                                      input_.take<uint64_t>(),
                                      input_.take<uint16_t>(),
                                      0,
-                                     12};
+                                     0};
+        // Only pages have a size.
+        if (command.u.register_memory.kind == PEAL_MEMORY_PAGES)
+          command.u.register_memory.page_shift = 12;
         break;
       case PEAL_ADMIN_UNREGISTER_MEMORY:
         command.u.unregister_memory.key = key_;
@@ -259,6 +276,17 @@ class AdminFuzz {
       case PEAL_ADMIN_READ_COUNTERS:
         command.u.counters.first = input_.byte();
         break;
+      case PEAL_ADMIN_ADD_PEERS:
+        command.u.add_peers.member = last_member_;
+        command.u.add_peers.peer_count = input_.byte() % (PEAL_PEERS_MAX + 2);
+        for (peal_peer_address& peer : command.u.add_peers.peers) peer.rank = input_.byte() % 4;
+        break;
+      case PEAL_ADMIN_COMMIT_PROGRAM:
+        command.u.commit_program = made_program();
+        break;
+      case PEAL_ADMIN_FREE_PROGRAM:
+        command.u.free_program.program = program_;
+        break;
       default:
         break;
     }
@@ -271,6 +299,20 @@ class AdminFuzz {
     if (last_.opcode == PEAL_ADMIN_REGISTER_MEMORY) key_ = last_.u.register_memory.key;
     if (last_.opcode == PEAL_ADMIN_RESERVE_GROUP) last_member_ = last_.u.reserve.address.member;
     if (last_.opcode == PEAL_ADMIN_OPEN_CONTEXT) context_ = last_.u.open.context;
+    if (last_.opcode == PEAL_ADMIN_COMMIT_PROGRAM) program_ = last_.u.commit_program.program;
+  }
+
+  // A commitment that is good where its memory and its member are; nothing is read before a start.
+  peal_commit_program made_program() {
+    peal_commit_program program{};
+    program.offset = input_.byte() % 8 * 64u;
+    program.key = key_;
+    program.member = input_.byte() % 4 != 0 ? member_ : last_member_;
+    program.count = 2 + input_.byte() % 8;
+    program.counters = input_.byte() % 4;
+    program.name = input_.byte();
+    program.mode = static_cast<uint8_t>(1 + input_.byte() % 2);
+    return program;
   }
 
   uint8_t* window() {
@@ -288,14 +330,21 @@ class AdminFuzz {
     entry.operation = PEAL_OPERATION_ALLGATHER;
     entry.algorithm = static_cast<uint8_t>(2 + input_.byte() % 2);
     entry.member = member_;
-    entry.sequence = sequence_++;
+    entry.sequence = sequence_;
+    entry.cookie = ++cookie_;
     entry.block_bytes = input_.take<uint16_t>() % 9000;
     entry.send_offset = input_.byte();
     entry.receive_offset = input_.byte() * 8u;
     entry.send_key = entry.receive_key = key_;
     if (input_.byte() % 4 == 0) input_.spoil(&entry, sizeof(entry));
-    (void)peal_host_ring_submit(&ring, &entry);
+    const bool submitted = peal_host_ring_submit(&ring, &entry) != 0;
     ring.host->indices.completion_head += input_.byte() % 2;
+    if (!submitted) return;
+    // (Which may end the context, and with it the window.)
+    port_.watched = entry.cookie;
+    port_.refused = false;
+    turn();
+    if (!port_.refused && entry.member == member_) sequence_++;
   }
 
   // Anywhere but the card's own page.
@@ -334,7 +383,9 @@ class AdminFuzz {
   uint32_t key_ = 0;
   uint32_t member_ = 0;
   uint32_t last_member_ = 0;
-  uint64_t sequence_ = 0;
+  uint32_t program_ = 0;
+  uint64_t sequence_ = 0;  // of the next operation of `member_`
+  uint64_t cookie_ = 0;
   TimeNs now_ = 1'000'000;
 };
 
