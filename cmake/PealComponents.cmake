@@ -22,15 +22,16 @@ if(PEAL_DPDK AND NOT DPDK_FOUND AND NOT PEAL_FIRMWARE_ONLY)
   message(FATAL_ERROR "PEAL_DPDK=ON but libdpdk was not found: install libdpdk-dev (./peal setup does)")
 endif()
 
-# Kernel headers: the driver. The newest installed Debian headers, or PEAL_KERNEL_DIR.
-set(PEAL_KERNEL_DIR "" CACHE PATH "Kernel build folder for driver/ (default: newest installed headers)")
+# Kernel headers: the driver. Those of Debian that suit it, looked for again when they are gone; or PEAL_KERNEL_DIR.
+include(KernelHeaders)
+set(PEAL_KERNEL_DIR "" CACHE PATH "Kernel build folder for driver/ (default: the installed headers that suit it)")
 if(NOT PEAL_KERNEL_DIR AND NOT CMAKE_CROSSCOMPILING)
-  file(GLOB peal_kernel_dirs /usr/src/linux-headers-*-amd64)
-  if(peal_kernel_dirs)
-    list(SORT peal_kernel_dirs COMPARE NATURAL ORDER DESCENDING)
-    list(GET peal_kernel_dirs 0 peal_kernel_newest)
-    set(PEAL_KERNEL_DIR ${peal_kernel_newest} CACHE PATH "Kernel build folder for driver/" FORCE)
+  if(NOT EXISTS "${PEAL_KERNEL_FOUND}/Makefile")
+    file(GLOB peal_kernel_dirs /usr/src/linux-headers-*-amd64)
+    peal_choose_kernel(peal_kernel_best ${peal_kernel_dirs})
+    set(PEAL_KERNEL_FOUND "${peal_kernel_best}" CACHE INTERNAL "What was found where PEAL_KERNEL_DIR is empty")
   endif()
+  set(PEAL_KERNEL_DIR "${PEAL_KERNEL_FOUND}") # the cache keeps what the user said
 endif()
 set(peal_driver_default OFF)
 if(PEAL_KERNEL_DIR AND NOT PEAL_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
@@ -38,7 +39,8 @@ if(PEAL_KERNEL_DIR AND NOT PEAL_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
 endif()
 option(PEAL_DRIVER "Build peal.ko" ${peal_driver_default})
 if(PEAL_DRIVER AND NOT EXISTS "${PEAL_KERNEL_DIR}/Makefile")
-  message(FATAL_ERROR "PEAL_DRIVER=ON but no kernel headers: install linux-headers-amd64 or set PEAL_KERNEL_DIR")
+  message(FATAL_ERROR "PEAL_DRIVER=ON but no kernel headers in '${PEAL_KERNEL_DIR}': install linux-headers-amd64 or set "
+    "PEAL_KERNEL_DIR; if it is empty they are looked for")
 endif()
 
 # QEMU: the driver's guests.

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Of these installed headers the driver is built for those (cmake/KernelHeaders.cmake).
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/../../cmake/KernelHeaders.cmake)
+
+function(expect wanted)
+  list(TRANSFORM ARGN PREPEND /usr/src/linux-headers-)
+  peal_choose_kernel(chosen ${ARGN})
+  if(wanted)
+    string(PREPEND wanted /usr/src/linux-headers-)
+  endif()
+  if(NOT "${chosen}" STREQUAL "${wanted}")
+    message(FATAL_ERROR "of ${ARGN}: '${chosen}', not '${wanted}'")
+  endif()
+endfunction()
+
+expect("")
+expect(6.1.0-9-amd64 6.1.0-9-amd64)
+expect(6.1.0-10-amd64 6.1.0-9-amd64 6.1.0-10-amd64 6.1.0-8-amd64)
+expect(6.1.0-9-amd64 6.1.0-9-amd64 6.1.0-10-rt-amd64 6.1.0-10-cloud-amd64)
+expect(6.1.0-10-rt-amd64 6.1.0-10-rt-amd64)
+expect(6.1.0-9-amd64 6.1.0-9-amd64 6.12.9+bpo-amd64 6.8.0-1-amd64)
+expect(6.7.12-1-amd64 6.7.12-1-amd64 6.1.0-9-amd64 6.8.0-1-amd64)
+expect(6.1.0-10-rt-amd64 6.1.0-10-rt-amd64 6.8.0-1-amd64)
+expect(6.12.9+bpo-amd64 6.8.0-1-amd64 6.12.9+bpo-amd64)
