@@ -118,7 +118,8 @@ class Check {
     }
     if (step.descriptor.bytes == 0 || rank == own_.rank) return;
     const bool session = program_.shape().mode == PEAL_PROGRAM_MODE_SESSION;
-    const bool paced = session && at_ >= program_.shape().scheduled && own_.sources[0] == rank;
+    const bool paced = session && own_.counters > 0 && at_ >= program_.shape().scheduled &&
+                       own_.sources[0] == rank;
     if (paced || opener == rank || opener == PEAL_ANY_RANK) return;
     if (heard_.contains(rank) || heard_.contains(PEAL_ANY_RANK)) return;
     if (unready_.insert(rank).second) {

@@ -118,6 +118,15 @@ TEST_F(Checked, ASessionNeedsItsPointer) {
             "descriptor 0: wrong: 9 descriptors are scheduled at the beginning\n");
 }
 
+TEST_F(Checked, APutOfASessionThatHasNoPointer) {
+  Program session({.rank = 0, .ranks = 2, .mode = PEAL_PROGRAM_MODE_SESSION});
+  session.put(1, memory(), 8, {.key = 1, .offset = 0}, nullptr);
+  EXPECT_EQ(text_of(check_program(session)),
+            "descriptor 0: wrong: session mode without a counter for its pointer\n"
+            "descriptor 0: puts into memory of rank 1, of which it has not heard in this iteration "
+            "that it is ready\n");
+}
+
 TEST_F(Checked, OneThatIsTooLong) {
   for (uint32_t i = 0; i < PEAL_PROGRAM_DESCRIPTORS_MAX - 2; i++) program.wait(own, 0);
   EXPECT_EQ(found(),
