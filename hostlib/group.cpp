@@ -399,8 +399,8 @@ peal_error destroy_group(peal_group* group) {
   if (group->destroying) {
     return fail(PEAL_ERR_CLOSED, "peal_group_destroy: it is being destroyed already");
   }
+  group->destroying = true;  // before the lock is given up
   wait_idle(context, *group, lock);
-  group->destroying = true;
   wait_place(context, lock);
   peal_error error = submit_destroy(*group);
   if (error == PEAL_OK) {

@@ -436,6 +436,19 @@ class Destroyed : public OneGroup {
   }
 };
 
+TEST_F(Destroyed, ByOneThreadOnly) {
+  peal_request* request = post();
+  std::thread caller([&] { EXPECT_EQ(peal_group_destroy(group), PEAL_OK); });
+  card.await_sleeper();  // it waits for the operation
+  EXPECT_EQ(peal_group_destroy(group), PEAL_ERR_CLOSED);
+  EXPECT_EQ(peal_group_abort(group), PEAL_ERR_CLOSED);
+  card.complete(card.await_entry());
+  card.complete(card.await_entry());
+  caller.join();
+  EXPECT_EQ(peal_request_free(request), PEAL_OK);
+  EXPECT_TRUE(context->groups.empty());
+}
+
 TEST_F(Destroyed, WhoDisagreesLeavesTheGroup) {
   expect_end(PEAL_STATUS_MISMATCH, PEAL_ERR_MISMATCH, "destroying the group: ranks disagree");
   EXPECT_TRUE(card.reserved.empty());
