@@ -31,7 +31,7 @@ void watch(peal_context& context) {
     } else if (context.completed != context.completed_seen || context.broken != PEAL_OK) {
       announce(context);
     } else {
-      sleep_once(context, kSleepMs, lock);
+      (void)sleep_once(context, kSleepMs, lock);
       check_card(context, now_ns());
     }
   }

@@ -68,7 +68,8 @@ bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, uint8_t
   }
   while (now < deadline_ns) {
     const uint64_t left_ms = (deadline_ns - now) / 1'000'000 + 1;
-    sleep_once(context, static_cast<int>(std::min<uint64_t>(left_ms, kSleepMs)), lock);
+    if (sleep_once(context, static_cast<int>(std::min<uint64_t>(left_ms, kSleepMs)), lock))
+      context.sleeps++;
     now = now_ns();
     if (done()) {
       wait.end(now);
@@ -83,19 +84,19 @@ bool wait_until(peal_context& context, uint64_t deadline_ns, Lock& lock, uint8_t
 
 }  // namespace
 
-void sleep_once(peal_context& context, int timeout_ms, Lock& lock) {
+bool sleep_once(peal_context& context, int timeout_ms, Lock& lock) {
   if (context.sleeper) {
     context.woken.wait_for(lock, std::chrono::milliseconds(timeout_ms));
     drain(context);
-    return;
+    return true;
   }
   // Announce it, fence, look again (abi/ring.h):
   // either the card sees the flag, or we its completion.
   peal_host_ring_set_sleeping(&context.ring, 1);
   const uint32_t token = context.transport->sleep_token();
-  if (!drain(context) && context.broken == PEAL_OK) {
+  const bool sleeps = !drain(context) && context.broken == PEAL_OK;
+  if (sleeps) {
     context.sleeper = true;
-    context.sleeps++;
     lock.unlock();
     context.transport->sleep(token, timeout_ms);
     lock.lock();
@@ -104,6 +105,7 @@ void sleep_once(peal_context& context, int timeout_ms, Lock& lock) {
   }
   peal_host_ring_set_sleeping(&context.ring, 0);
   context.woken.notify_all();
+  return sleeps;
 }
 
 bool wait_done(peal_context& context, const peal_request& request, uint64_t deadline_ns,

@@ -35,6 +35,7 @@ void wait_own_turn(peal_context& context, const peal_group& group, Lock& lock);
 // Tells those who wait for what only this process knows.
 void wake_waiters(peal_context& context);
 // Sleeps until the card or another thread has news, at most timeout_ms; takes what has completed.
-void sleep_once(peal_context& context, int timeout_ms, Lock& lock);
+// False when there was something to take at once.
+bool sleep_once(peal_context& context, int timeout_ms, Lock& lock);
 
 }  // namespace peal::host

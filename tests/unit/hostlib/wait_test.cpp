@@ -159,6 +159,32 @@ TEST(Wait, SleeperIsAnnouncedAndWoken) {
   peal_close(context);
 }
 
+// What the statistics count as sleeps: of calls that wait, whoever else sleeps.
+TEST(Wait, SleepsAreCountedOfCallsThatWait) {
+  FakeCard card;
+  peal_context* context = open_fake(&card);
+  peal_group* group = make_fake_group(context);
+  int fd = -1;
+  int ready = 0;
+  peal_request* request = nullptr;
+  ASSERT_EQ(peal_completion_fd(context, &fd), PEAL_OK);
+  ASSERT_EQ(peal_ibarrier(group, &request), PEAL_OK);
+  ASSERT_EQ(peal_arm(context, &ready), PEAL_OK);
+  card.await_sleeper();
+  const auto sleeps = [&] {
+    peal_statistics read = {};
+    read.struct_bytes = sizeof(read);
+    EXPECT_EQ(peal_read_statistics(context, &read), PEAL_OK);
+    return read.sleeps;
+  };
+  EXPECT_EQ(sleeps(), 0u) << "the thread behind the descriptor is no call";
+  EXPECT_EQ(peal_wait_for(request, 2'000'000), PEAL_ERR_TIMED_OUT);
+  EXPECT_GT(sleeps(), 0u) << "behind another sleeper it slept all the same";
+  card.complete(card.await_entry());
+  EXPECT_EQ(peal_wait(request), PEAL_OK);
+  peal_close(context);
+}
+
 TEST(Wait, TimeOutLeavesTheRequest) {
   FakeCard card;
   peal_context* context = open_fake(&card);
