@@ -90,7 +90,7 @@ void close_context(peal_context* context) {
   }
   stop_watcher(*context);
   // Before its caller takes away what it registered.
-  if (context->broken != PEAL_ERR_CARD_GONE) context->transport->end_context(kClosePatienceMs);
+  if (context->transport->connected()) context->transport->end_context(kClosePatienceMs);
   // Where nobody waited for it the card may be using it still: it has mapped it, or pinned it, by
   // itself, until it finds the connection closed.
   const auto unmap = [&](const Allocation& memory) { context->transport->unmap(memory); };

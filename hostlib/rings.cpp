@@ -12,6 +12,8 @@ namespace peal::host {
 namespace {
 
 constexpr uint64_t kConnectionLookNs = 50'000'000;
+// No context begins with it.
+constexpr uint64_t kGoneEpoch = 1;
 // In a request's index: it belongs to a group, not to the context's table.
 constexpr uint32_t kOwnBit = 0x80000000;
 
@@ -325,9 +327,21 @@ bool drain(peal_context& context, const peal_request* until) {
   return any;
 }
 
+namespace {
+
+// It may only have been stopped, and go on: then it is to end the context before it takes anything
+// more (abi/window.h), since the buffers are their owners' again.
+void leave_card(peal_context& context) {
+  __atomic_store_n(&context.ring.host->reset_epoch.value, kGoneEpoch, __ATOMIC_RELEASE);
+  context.transport->give_up();
+}
+
+}  // namespace
+
 void break_context(peal_context& context, peal_error error) {
   if (context.broken != PEAL_OK) return;
   context.broken = error;
+  if (error == PEAL_ERR_CARD_GONE) leave_card(context);
   for (peal_request& request : requests_of(context)) {
     if (request.state != peal_request::State::kPending) continue;
     if (request.operation == PEAL_OPERATION_START) request.bad_reason = 0;  // an earlier one's

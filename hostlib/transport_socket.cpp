@@ -94,6 +94,8 @@ class SocketTransport final : public Transport {
   void sleep(uint32_t token, int timeout_ms) override;
   void wake() override;
   bool connected() override;
+  // Whoever waits for an answer learns it, and so does the card, should it go on.
+  void give_up() noexcept override { shutdown(socket_.get(), SHUT_RDWR); }
   void leave_to_parent() noexcept override {
     socket_.leave();
     window_file_.reset();
@@ -131,7 +133,8 @@ peal_error SocketTransport::connect(const CardUrl& url) {
   }
   if (!socket_.open([] { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); }))
     return fail_errno(PEAL_ERR_SYSTEM, "socket");
-  if (::connect(socket_.get(), address.get(), UnixAddress::bytes()) != 0) {
+  // Where a signal interrupts it, it was still waiting for a place among those that connect.
+  if (retried([&] { return ::connect(socket_.get(), address.get(), UnixAddress::bytes()); }) != 0) {
     return fail_errno(PEAL_ERR_NO_CARD, "no peal-nic listens at %s", url.path.c_str());
   }
   ucred peer = {};
@@ -185,17 +188,22 @@ peal_error SocketTransport::exchange(peal_admin_command command, peal_admin_repl
   return verdict(command, *reply);
 }
 
-// Waits for the reply with that tag; late replies to commands that timed out are thrown away.
+// Waits for the reply with that tag; others are thrown away. Neither those nor signals begin the wait
+// anew.
 peal_error SocketTransport::receive(uint64_t tag, peal_admin_reply* reply,
                                     FileDescriptor* descriptors, int descriptors_wanted,
                                     int timeout_ms) {
+  const uint64_t end_ms = monotonic_ms() + static_cast<uint64_t>(timeout_ms);
   while (true) {
-    pollfd wait = {socket_.get(), POLLIN, 0};
-    const int ready = retried([&] { return poll(&wait, 1, timeout_ms); });
-    if (ready < 0) return fail_errno(PEAL_ERR_SYSTEM, "poll");
-    if (ready == 0) {
+    const uint64_t now_ms = monotonic_ms();
+    if (now_ms >= end_ms) {
+      give_up();
       return fail(PEAL_ERR_CARD_GONE, "the card did not answer within %d ms", timeout_ms);
     }
+    pollfd wait = {socket_.get(), POLLIN, 0};
+    const int ready = poll(&wait, 1, static_cast<int>(end_ms - now_ms));
+    if (ready < 0 && errno != EINTR) return fail_errno(PEAL_ERR_SYSTEM, "poll");
+    if (ready <= 0) continue;
     // The descriptors come into our care first, whatever the message turns out to be.
     FileDescriptor received[kReplyDescriptorsMax];
     const ReceivedMessage got =
@@ -270,7 +278,7 @@ void SocketTransport::end_context(int patience_ms) {
   while (left_ms() > 0 &&
          exchange(close_command(), &reply, nullptr, 0, left_ms()) == PEAL_ERR_BUSY &&
          !hangs_up(std::min(pause_ms, left_ms()))) {
-    pause_ms *= 2;
+    pause_ms = std::min(2 * pause_ms, patience_ms);  // signals may have cut it short ever so often
   }
   fail(PEAL_OK, "%s", text.c_str());
 }

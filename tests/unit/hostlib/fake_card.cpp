@@ -24,10 +24,11 @@ class FakeTransport final : public Transport {
   [[nodiscard]] const Window& window() const override { return window_; }
 
   peal_error allocate(size_t bytes, Allocation* allocation) override {
+    const peal_error error = take_key(&allocation->key);
+    if (error != PEAL_OK) return error;
     allocation->address = static_cast<uint8_t*>(calloc(1, bytes));
     allocation->mapped_bytes = bytes;
-    allocation->key = card_->next_key++;
-    card_->keys.insert(allocation->key);
+    const std::lock_guard<std::mutex> guard(keys_mutex_);
     card_->mapped.insert(allocation->key);
     return PEAL_OK;
   }
@@ -38,6 +39,7 @@ class FakeTransport final : public Transport {
   }
   void unmap(const Allocation& allocation) override {
     free(allocation.address);
+    const std::lock_guard<std::mutex> guard(keys_mutex_);
     card_->mapped.erase(allocation.key);
   }
   void end_context(int) override {
@@ -105,17 +107,27 @@ class FakeTransport final : public Transport {
     return card_->connected;
   }
 
+  void give_up() noexcept override {
+    const std::lock_guard<std::mutex> guard(card_->mutex);
+    card_->connected = false;
+  }
+
   void leave_to_parent() noexcept override { card_->left++; }
 
  private:
   peal_error register_next(uint32_t* key) {
     card_->registrations++;
+    return take_key(key);
+  }
+  peal_error take_key(uint32_t* key) {
+    const std::lock_guard<std::mutex> guard(keys_mutex_);
     if (card_->keys.size() >= card_->keys_max) return fail(PEAL_ERR_NO_RESOURCES, "no key left");
     *key = card_->next_key++;
     card_->keys.insert(*key);
     return PEAL_OK;
   }
   peal_error unregister(uint32_t key) {
+    const std::lock_guard<std::mutex> guard(keys_mutex_);
     if (card_->busy_keys.count(key) != 0) return fail(PEAL_ERR_BUSY, "busy");
     if (card_->keys.erase(key) == 1) return PEAL_OK;
     card_->unknown_keys++;
@@ -166,6 +178,7 @@ class FakeTransport final : public Transport {
 
   FakeCard* card_;
   Window window_;
+  std::mutex keys_mutex_;  // several threads ask for memory at once
 };
 
 void add_block(peal_directory& directory, peal_block_type type, uint32_t offset, uint32_t bytes) {

@@ -371,8 +371,11 @@ TEST_F(Rings, SilenceCountsFromWhenSomethingIsPending) {
   card.beat();
   look_for_three_seconds();
   EXPECT_EQ(context->broken, PEAL_OK) << "it has beaten meanwhile";
+  EXPECT_EQ(card.ring.host->reset_epoch.value, 0u);
   look_for_three_seconds();
   EXPECT_EQ(peal_wait(request), PEAL_ERR_CARD_GONE);
+  EXPECT_EQ(card.ring.host->reset_epoch.value, 1u) << "should it go on, it takes nothing more";
+  EXPECT_FALSE(context->transport->connected()) << "nobody asks it for anything";
 }
 
 // Behind work that takes longer than the caches remember each line costs a miss.

@@ -10,9 +10,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
@@ -36,6 +39,44 @@ int make_memory(size_t bytes, bool sealed = true) {
   return fd;
 }
 
+std::atomic<int> signals = 0;
+
+// As long as it lives the thread that made it is interrupted every millisecond; those that it begins
+// are not.
+class Interrupted {
+ public:
+  Interrupted() {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { signals++; };  // (no SA_RESTART)
+    sigaction(SIGALRM, &action, &before_);
+    set_timer(1000);
+  }
+  ~Interrupted() {
+    set_timer(0);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+  Interrupted(const Interrupted&) = delete;
+  Interrupted& operator=(const Interrupted&) = delete;
+
+  template <typename Function>
+  static std::thread begin_thread(Function function) {
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+    std::thread begun(std::move(function));
+    pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+    return begun;
+  }
+
+ private:
+  static void set_timer(suseconds_t every_us) {
+    const itimerval times = {{0, every_us}, {0, every_us}};
+    setitimer(ITIMER_REAL, &times, nullptr);
+  }
+  struct sigaction before_ = {};
+};
+
 // One reply, as the test arranges it.
 struct Reply {
   peal_admin_reply body = {};
@@ -45,6 +86,7 @@ struct Reply {
   bool silent = false;
   bool unheard = false;      // nobody may be there any more when it comes
   bool stale_first = false;  // an old reply comes before it
+  bool stale_for_ever = false;
 };
 
 class SocketTransportTest : public testing::Test {
@@ -69,34 +111,37 @@ class SocketTransportTest : public testing::Test {
   // Serves one connection: `answer` makes each reply from the command, which was good when it gets
   // it.
   void serve(std::function<void(const peal_admin_command&, Reply&)> answer) {
-    card_ = std::thread([this, answer = std::move(answer)] {
-      const int client = accept(listener_, nullptr, nullptr);
-      peal_admin_command command = {};
-      while (recv(client, &command, sizeof(command), 0) == PEAL_ADMIN_BYTES) {
-        EXPECT_EQ(command.version, PEAL_ABI_VERSION);
-        EXPECT_EQ(command.bytes, uint32_t{PEAL_ADMIN_BYTES});
-        EXPECT_EQ(command.context, 0u);
-        EXPECT_EQ(command.reserved, 0u);
-        Reply reply;
-        reply.body.version = PEAL_ABI_VERSION;
-        reply.body.opcode = command.opcode;
-        reply.body.bytes = PEAL_ADMIN_BYTES;
-        reply.body.tag = command.tag;
-        if (command.opcode == PEAL_ADMIN_OPEN_CONTEXT) good_open(reply);
-        answer(command, reply);
-        if (reply.close_instead) break;
-        if (reply.silent) continue;
-        if (reply.stale_first) {
-          Reply stale = reply;
-          stale.descriptors.clear();
-          stale.body.tag--;
-          send_reply(client, stale);
-        }
-        send_reply(client, reply);
-        for (const int fd : reply.descriptors) close(fd);
+    card_ = Interrupted::begin_thread([this, answer = std::move(answer)] { serve_one(answer); });
+  }
+  void serve_one(const std::function<void(const peal_admin_command&, Reply&)>& answer) const {
+    const int client = accept(listener_, nullptr, nullptr);
+    peal_admin_command command = {};
+    while (recv(client, &command, sizeof(command), 0) == PEAL_ADMIN_BYTES) {
+      EXPECT_EQ(command.version, PEAL_ABI_VERSION);
+      EXPECT_EQ(command.bytes, uint32_t{PEAL_ADMIN_BYTES});
+      EXPECT_EQ(command.context, 0u);
+      EXPECT_EQ(command.reserved, 0u);
+      Reply reply;
+      reply.body.version = PEAL_ABI_VERSION;
+      reply.body.opcode = command.opcode;
+      reply.body.bytes = PEAL_ADMIN_BYTES;
+      reply.body.tag = command.tag;
+      if (command.opcode == PEAL_ADMIN_OPEN_CONTEXT) good_open(reply);
+      answer(command, reply);
+      if (reply.close_instead) break;
+      if (reply.silent) continue;
+      Reply stale = reply;
+      stale.descriptors.clear();
+      stale.body.tag--;
+      if (reply.stale_first) send_reply(client, stale);
+      stale.unheard = true;
+      while (reply.stale_for_ever && send_reply(client, stale)) {
       }
-      close(client);
-    });
+      if (reply.stale_for_ever) break;
+      send_reply(client, reply);
+      for (const int fd : reply.descriptors) close(fd);
+    }
+    close(client);
   }
 
   static void good_open(Reply& reply) {
@@ -108,10 +153,11 @@ class SocketTransportTest : public testing::Test {
     reply.descriptors = {window, make_memory(4096), eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   }
 
-  static void send_reply(int client, const Reply& reply) {
+  static bool send_reply(int client, const Reply& reply) {
     const ssize_t sent =
         send_with_descriptors(client, &reply.body, reply.bytes, reply.descriptors, 0);
     EXPECT_TRUE(reply.unheard || sent == static_cast<ssize_t>(reply.bytes)) << sent;
+    return sent >= 0;
   }
 
   peal_error open() {
@@ -351,6 +397,69 @@ TEST_F(EndedTest, NotForEverWhereItNeverLetsGo) {
 
 TEST_F(EndedTest, OnceWhereItDoesNotAnswer) {
   EXPECT_EQ(asked([](int, Reply& reply) { reply.silent = true; }, 1), 1);
+}
+
+TEST_F(EndedTest, SignalsDoNotMakeItWaitLonger) {
+  const Interrupted interrupted;
+  EXPECT_EQ(asked([](int, Reply& reply) { reply.silent = true; }, 20), 1);
+}
+
+TEST_F(EndedTest, NorDoAnswersToSomethingElse) {
+  EXPECT_EQ(asked([](int, Reply& reply) { reply.stale_for_ever = true; }, 20), 1);
+}
+
+// What it answers late is nobody's, and nobody waits for the next answer.
+TEST_F(SocketTransportTest, ACardThatDidNotAnswerInTimeIsGone) {
+  int commands = 0;
+  serve([&](const peal_admin_command& command, Reply& reply) {
+    reply.silent = command.opcode != PEAL_ADMIN_OPEN_CONTEXT;
+    commands++;
+  });
+  ASSERT_EQ(open(), PEAL_OK);
+  transport_->end_context(1);
+  EXPECT_FALSE(transport_->connected());
+  EXPECT_EQ(abandon_group(*transport_, 1), PEAL_ERR_CARD_GONE);
+  card_.join();
+  EXPECT_EQ(commands, 2);
+}
+
+// Another thread learns it that waits for half a minute.
+TEST_F(SocketTransportTest, WhoeverWaitsForACardThatIsGivenUpLearnsIt) {
+  std::atomic<bool> asked = false;
+  serve([&](const peal_admin_command& command, Reply& reply) {
+    reply.silent = command.opcode == PEAL_ADMIN_ABANDON_GROUP;
+    asked = reply.silent;
+  });
+  ASSERT_EQ(open(), PEAL_OK);
+  std::thread other([&] {
+    EXPECT_EQ(abandon_group(*transport_, 1), PEAL_ERR_CARD_GONE);
+    EXPECT_NE(std::string(peal_last_error_text()).find("closed the connection"), std::string::npos);
+  });
+  while (!asked) std::this_thread::yield();
+  transport_->give_up();
+  other.join();
+  EXPECT_EQ(abandon_group(*transport_, 1), PEAL_ERR_CARD_GONE);
+}
+
+TEST_F(SocketTransportTest, ASignalDoesNotEndAWaitForAPlaceAmongThoseThatConnect) {
+  UnixAddress address;
+  ASSERT_TRUE(address.set(path_));
+  std::vector<FileDescriptor> before_it;
+  while (true) {
+    FileDescriptor one(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (::connect(one.get(), address.get(), UnixAddress::bytes()) != 0) break;
+    before_it.push_back(std::move(one));
+  }
+  ASSERT_EQ(errno, EAGAIN);
+  const Interrupted interrupted;
+  card_ = Interrupted::begin_thread([&, until = signals + 20] {
+    while (signals < until) std::this_thread::yield();
+    for (size_t i = 0; i < before_it.size(); i++) close(accept(listener_, nullptr, nullptr));
+    serve_one([](const peal_admin_command&, Reply&) {});
+  });
+  EXPECT_EQ(open(), PEAL_OK) << peal_last_error_text();
+  transport_.reset();
+  card_.join();
 }
 
 TEST_F(SocketTransportTest, TooManyCountersInOneReply) {
