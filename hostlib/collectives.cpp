@@ -5,6 +5,7 @@
 #include "hostlib/blocks.h"
 #include "hostlib/buffers.h"
 #include "hostlib/handles.h"
+#include "hostlib/memory.h"
 #include "hostlib/outcome.h"
 #include "hostlib/persistent.h"
 #include "hostlib/rings.h"
@@ -197,13 +198,17 @@ peal_error check_blocks(const peal_group& group, const PartsCall& call, Extent* 
               name.c_str(), call.send, call.receive);
 }
 
-// The group's first operation of this kind brings the memory of all of them.
-peal_error make_part_tables(peal_group& group) {
+// The group's first operation of this kind brings the memory of all of them. What it has named
+// already makes no room for it.
+peal_error make_part_tables(peal_group& group, const Posting& named) {
   if (group.part_tables.made()) return PEAL_OK;
   const uint32_t parts = 2 * group.size;
+  HeldKeys keys;
+  for (const uint32_t key : {named.send_key, named.receive_key})
+    keys.hold(group.context->cache, key);
   Allocation memory;
-  const peal_error error = group.context->transport->allocate(
-      PartTables::bytes_of(group.outstanding_max, parts), &memory);
+  const peal_error error =
+      allocate_memory(*group.context, PartTables::bytes_of(group.outstanding_max, parts), &memory);
   if (error == PEAL_OK) group.part_tables.make(memory, group.outstanding_max, parts);
   return error;
 }
@@ -308,7 +313,7 @@ void use_table(peal_group& group, const PartsCall& call, uint32_t table, Posting
 // Of a group with one table.
 peal_error describe_posting(peal_group& group, const PartsCall& call, Posting* posting) {
   peal_error error = name_blocks(group, call, posting);
-  if (error == PEAL_OK) error = make_part_tables(group);
+  if (error == PEAL_OK) error = make_part_tables(group, *posting);
   if (error == PEAL_OK) use_table(group, call, 0, posting);
   return error;
 }
@@ -370,7 +375,7 @@ peal_error submit_with(peal_group& group, PartTables::Table& table, Posting& pos
   Posting posting = {};
   peal_error error = name_blocks(group, call, &posting);
   if (error == PEAL_OK) error = check_room(group);
-  if (error == PEAL_OK) error = make_part_tables(group);
+  if (error == PEAL_OK) error = make_part_tables(group, posting);
   if (error != PEAL_OK) return error;
   PartTables::Table& table = free_table(group);
   table.shape.forget();

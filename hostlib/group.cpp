@@ -128,8 +128,7 @@ peal_error make_table(peal_context& context, std::span<const GroupRecord> record
   while (table->address == nullptr) {
     lock.unlock();
     Allocation memory;
-    const peal_error error =
-        context.transport->allocate(AddressTables::block_bytes(bytes), &memory);
+    const peal_error error = allocate_unlocked(context, AddressTables::block_bytes(bytes), &memory);
     if (error != PEAL_OK) return error;
     lock.lock();
     context.tables.add(memory);

@@ -5,15 +5,54 @@
 #include <string>
 
 #include "hostlib/administration.h"
+#include "hostlib/group.h"
+#include "hostlib/programs.h"
 
 namespace peal::host {
 namespace {
+
+// Gives back what nobody needs any more, and if that is nothing, a registration that is idle.
+// False: there is none. Under the lock.
+bool make_any_room(peal_context& context) {
+  const auto given_up = [&] {
+    return context.ended_programs.size() + context.groups.size() + context.left_memory.size();
+  };
+  const size_t before = given_up();
+  forget_ended_programs(context);
+  forget_ended_groups(context);
+  leave_memory(context, {});
+  if (given_up() < before) return true;
+  if (!context.cache.make_room(*context.transport)) return false;
+  context.memory.note_change();
+  return true;
+}
+
+// Asks the card for something, again as long as room is made for it.
+template <typename Ask>
+peal_error ask_for_room(peal_context& context, Ask ask) {
+  peal_error error = ask();
+  while (is_full(error)) {
+    const std::string text = last_error_text();
+    if (!make_any_room(context)) return fail(error, "%s", text.c_str());
+    error = ask();
+  }
+  return error;
+}
+
+// The same without the lock.
+template <typename Ask>
+peal_error ask_unlocked(peal_context& context, Ask ask) {
+  const peal_error error = ask();
+  if (!is_full(error)) return error;
+  const std::lock_guard guard(context.mutex);
+  return ask_for_room(context, ask);
+}
 
 peal_error allocate(peal_context& context, size_t bytes, void** memory) {
   if (bytes == 0) return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_alloc: 0 bytes");
   if (bytes > SIZE_MAX / 2) return fail(PEAL_ERR_NO_MEMORY, "peal_alloc: %zu bytes", bytes);
   Region region;
-  const peal_error error = context.transport->allocate(bytes, &region.allocation);
+  const peal_error error = allocate_unlocked(context, bytes, &region.allocation);
   if (error != PEAL_OK) return error;
   region.start = reinterpret_cast<uintptr_t>(region.allocation.address);
   region.bytes = region.allocation.mapped_bytes;
@@ -54,7 +93,9 @@ peal_error register_range(peal_context& context, void* address, size_t bytes, un
   }
   auto handle = std::make_unique<peal_memory>();
   Region region;
-  const peal_error error = register_memory(*context.transport, address, bytes, access, &region.key);
+  const peal_error error = ask_unlocked(context, [&] {
+    return register_memory(*context.transport, address, bytes, access, &region.key);
+  });
   if (error != PEAL_OK) return error;
   region.start = reinterpret_cast<uintptr_t>(address);
   region.bytes = bytes;
@@ -96,6 +137,14 @@ peal_error name_range(peal_context& context, const void* address, size_t bytes, 
 }
 
 }  // namespace
+
+peal_error allocate_memory(peal_context& context, size_t bytes, Allocation* memory) {
+  return ask_for_room(context, [&] { return context.transport->allocate(bytes, memory); });
+}
+
+peal_error allocate_unlocked(peal_context& context, size_t bytes, Allocation* memory) {
+  return ask_unlocked(context, [&] { return context.transport->allocate(bytes, memory); });
+}
 
 void leave_memory(peal_context& context, const Allocation& memory) {
   const std::string text = last_error_text();

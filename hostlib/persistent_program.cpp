@@ -160,7 +160,7 @@ class Maker {
   bool make_work() {
     if (!collects() && !copies_all()) return true;
     for (uint32_t turn = 0; turn < turns() && own_.receive_bytes != 0; turn++)
-      if (context_.transport->allocate(own_.receive_bytes, &work_[turn]) != PEAL_OK) return false;
+      if (allocate_unlocked(context_, own_.receive_bytes, &work_[turn]) != PEAL_OK) return false;
     return true;
   }
 

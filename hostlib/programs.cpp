@@ -161,7 +161,7 @@ peal_error give_to_card(peal_group& group, peal_program& program) {
   }
   peal_context& context = *group.context;
   const size_t bytes = program.written.bytes();
-  peal_error error = context.transport->allocate(bytes, &program.memory);
+  peal_error error = allocate_memory(context, bytes, &program.memory);
   if (error != PEAL_OK) return error;
   error = encode(context, program);
   if (error == PEAL_OK) {

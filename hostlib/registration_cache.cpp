@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 
 #include "base/whole_number.h"
 #include "hostlib/administration.h"
@@ -13,11 +14,6 @@ namespace {
 
 constexpr uint64_t kLeast = 2;  // an operation needs two buffers
 constexpr uint64_t kMost = 65536;
-
-// May room help?
-bool is_full(peal_error error) {
-  return error == PEAL_ERR_NO_RESOURCES || error == PEAL_ERR_NO_MEMORY;
-}
 
 bool is_just(const Region& region, const RegistrationCache::Wanted& wanted) {
   return region.start == reinterpret_cast<uintptr_t>(wanted.address) &&
@@ -80,6 +76,12 @@ bool RegistrationCache::evict(Transport& transport, uint32_t keep) {
   return false;
 }
 
+bool RegistrationCache::make_room(Transport& transport) {
+  const size_t before = kept_.size();
+  forget_departed(transport);
+  return kept_.size() < before || evict(transport, 0);
+}
+
 // What the process has unmapped is not looked up any more.
 void RegistrationCache::set_apart_departed(Transport& transport) {
   const uint64_t left = departures();
@@ -130,13 +132,15 @@ peal_error RegistrationCache::take(Transport& transport, const Wanted& wanted, R
   made.start = reinterpret_cast<uintptr_t>(wanted.address);
   made.bytes = wanted.bytes;
   made.access = wanted.access;
+  std::string text;
   peal_error error = PEAL_OK;
   do {
     // A buffer that is only sent is only read; the key's access keeps it so.
     error = register_memory(transport, const_cast<void*>(wanted.address), wanted.bytes,
                             wanted.access, &made.key);
+    if (error != PEAL_OK) text = last_error_text();
   } while (is_full(error) && evict(transport, wanted.keep));
-  if (error != PEAL_OK) return error;
+  if (error != PEAL_OK) return fail(error, "%s", text.c_str());
   map_.add(made);
   kept_[made.key] = {made, used_.insert(used_.end(), made.key)};
   drop_covered(transport, made, wanted.keep);

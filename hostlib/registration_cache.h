@@ -21,6 +21,11 @@ namespace peal::host {
 
 inline constexpr size_t kCachedRegistrations = 256;
 
+// May room on the card help?
+inline bool is_full(peal_error error) {
+  return error == PEAL_ERR_NO_RESOURCES || error == PEAL_ERR_NO_MEMORY;
+}
+
 class RegistrationCache {
  public:
   // $PEAL_REGISTRATIONS; INVALID_ARGUMENT where that is no number from 2 to 65536.
@@ -45,6 +50,8 @@ class RegistrationCache {
   // request names it at each start. False: it is none of the cache's.
   bool hold(uint32_t key);
   void let_go(uint32_t key);
+  // Gives one back that is idle, or more, for whoever else needs the room. False: there is none.
+  bool make_room(Transport& transport);
 
   // Changes whenever one that was given out may be gone: by take(), and by what the process unmaps.
   [[nodiscard]] uint64_t version() const { return map_.version(); }

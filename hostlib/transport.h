@@ -75,8 +75,8 @@ class Transport {
   virtual void wake() = 0;
   // False once it is certain that the card is gone. May make a system call.
   virtual bool connected() = 0;
-  // The card was silent for so long that it counts as gone: from now on it does so here as well, and
-  // each administrative call ends with CARD_GONE at once. Nothing where a driver looks after that.
+  // The card was silent for so long that it counts as gone: from now on it does so here as well,
+  // and each administrative call ends with CARD_GONE at once. Nothing where a driver sees to that.
   virtual void give_up() noexcept {}
 
   // In a child of fork(): closes its copies of the descriptors, and nothing else;

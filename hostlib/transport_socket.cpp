@@ -188,8 +188,8 @@ peal_error SocketTransport::exchange(peal_admin_command command, peal_admin_repl
   return verdict(command, *reply);
 }
 
-// Waits for the reply with that tag; others are thrown away. Neither those nor signals begin the wait
-// anew.
+// Waits for the reply with that tag; others are thrown away. Neither those nor signals begin the
+// wait anew.
 peal_error SocketTransport::receive(uint64_t tag, peal_admin_reply* reply,
                                     FileDescriptor* descriptors, int descriptors_wanted,
                                     int timeout_ms) {

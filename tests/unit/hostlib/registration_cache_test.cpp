@@ -126,6 +126,7 @@ TEST_F(Registrations, ACardWithoutRoomGetsSome) {
   card.busy_keys = card.keys;
   EXPECT_EQ(take(0x4000, 1), 0u);
   EXPECT_EQ(error, PEAL_ERR_NO_RESOURCES);
+  EXPECT_STREQ(peal_last_error_text(), "no key left");
   EXPECT_EQ(card.keys.size(), 2u);
 }
 

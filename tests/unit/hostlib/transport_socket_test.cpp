@@ -41,8 +41,8 @@ int make_memory(size_t bytes, bool sealed = true) {
 
 std::atomic<int> signals = 0;
 
-// As long as it lives the thread that made it is interrupted every millisecond; those that it begins
-// are not.
+// As long as it lives the thread that made it is interrupted every millisecond; those that it
+// begins are not.
 class Interrupted {
  public:
   Interrupted() {
