@@ -216,34 +216,64 @@ void withdraw(peal_program& program) {
   (void)fail(PEAL_OK, "%s", text.c_str());
 }
 
-// Everybody's error, as a word in memory that the card can reach. *taken: nothing is wrong but that
-// some rank's card has a program of that name, which all ranks know then.
-peal_error agree(peal_group& group, peal_error own, bool* taken) {
-  *taken = group.size == 1 && own == PEAL_ERR_BUSY;
+// What ranks tell each other of a commit.
+struct Word {
+  uint16_t error;  // peal_error
+  uint16_t name;   // of the program, if it was given one
+  uint32_t named;  // how many the rank has given
+};
+static_assert(sizeof(Word) == 8);
+
+// All ranks come to the same, and go on from the same name. *again: nothing is wrong but the name:
+// some rank's card has a program of it, or ranks that did not make all commits alike have given
+// different ones.
+peal_error compare(peal_group& group, std::span<const Word> words, bool* again) {
+  bool alike = true;
+  *again = true;
+  peal_error error = PEAL_OK;
+  const Lock lock(group.context->mutex);
+  for (uint32_t rank = 0; rank < words.size(); rank++) {
+    const auto theirs = static_cast<peal_error>(words[rank].error);
+    group.programs_named = std::max(group.programs_named, words[rank].named);
+    alike = alike && words[rank].name == words[0].name;
+    *again = *again && (theirs == PEAL_OK || theirs == PEAL_ERR_BUSY);
+    if (theirs == PEAL_OK || error != PEAL_OK) continue;
+    error = fail(PEAL_ERR_PEER_REFUSED, "rank %u could not commit its program: %s", rank,
+                 peal_strerror(theirs));
+  }
+  if (error != PEAL_OK || alike) return error;
+  return fail(PEAL_ERR_BUSY, "ranks have given the program different names");
+}
+
+// Everybody's word, in memory that the card can reach.
+peal_error agree(peal_group& group, peal_error own, uint16_t name, bool* again) {
+  *again = group.size == 1 && own == PEAL_ERR_BUSY;
   if (group.size == 1) return own;
   void* memory = nullptr;
-  const size_t bytes = sizeof(uint64_t) * (1 + size_t{group.size});
+  const size_t bytes = sizeof(Word) * (1 + size_t{group.size});
   const peal_error allocated = peal_alloc(group.context, bytes, &memory);
   if (allocated != PEAL_OK) {
     (void)own_allgather(group, nullptr, nullptr, 0);  // others see that lengths differ
     return allocated;
   }
-  auto* words = static_cast<uint64_t*>(memory);
-  words[0] = static_cast<uint64_t>(own);
+  auto* words = static_cast<Word*>(memory);
+  words[0] = {static_cast<uint16_t>(own), name, group.programs_named};
   const std::string text = last_error_text();
-  peal_error error = own_allgather(group, words, words + 1, sizeof(uint64_t));
-  *taken = error == PEAL_OK && std::all_of(words + 1, words + 1 + group.size, [](uint64_t theirs) {
-             return theirs == PEAL_OK || theirs == PEAL_ERR_BUSY;
-           });
-  if (error == PEAL_OK && own != PEAL_OK) error = fail(own, "%s", text.c_str());
-  for (uint32_t rank = 0; rank < group.size && error == PEAL_OK; rank++) {
-    const auto theirs = static_cast<peal_error>(words[1 + rank]);
-    if (theirs == PEAL_OK) continue;
-    error = fail(PEAL_ERR_PEER_REFUSED, "rank %u could not commit its program: %s", rank,
-                 peal_strerror(theirs));
+  peal_error error = own_allgather(group, words, words + 1, sizeof(Word));
+  if (error == PEAL_OK) {
+    error = compare(group, {words + 1, group.size}, again);
+    if (own != PEAL_OK) error = fail(own, "%s", text.c_str());
   }
   leave_allocated(*group.context, memory);
   return error;
+}
+
+// One of them is committed already. The others wait for this rank's word, by which it fails on all.
+peal_error refuse_committed(peal_group& group, const char* call, size_t at) {
+  bool again = false;
+  const peal_error error = agree(group, PEAL_ERR_INVALID_ARGUMENT, 0, &again);
+  if (error != PEAL_ERR_INVALID_ARGUMENT) return error;
+  return fail(PEAL_ERR_BUSY, "%s: program %zu is committed", call, at);
 }
 
 peal_error look_at(peal_program& program) {
@@ -264,7 +294,7 @@ void give_name(peal_group& group, peal_program& program) {
   program.written.set_name(static_cast<uint16_t>(group.programs_named++ % kNamesMax));
 }
 
-peal_error commit_named(peal_group& group, peal_program& program, bool* taken) {
+peal_error commit_named(peal_group& group, peal_program& program, bool* again) {
   peal_error error = PEAL_OK;
   {
     const Lock lock(group.context->mutex);
@@ -277,7 +307,7 @@ peal_error commit_named(peal_group& group, peal_program& program, bool* taken) {
   }
   const bool given = error == PEAL_OK;
   if (given) error = look_at(program);
-  error = agree(group, error, taken);
+  error = agree(group, error, program.written.name(), again);
   if (error != PEAL_OK && given) {
     const Lock lock(group.context->mutex);
     withdraw(program);
@@ -287,10 +317,10 @@ peal_error commit_named(peal_group& group, peal_program& program, bool* taken) {
 
 // All or none, under their next names: what fails, fails on all ranks. *at: which one.
 peal_error commit_renamed(peal_group& group, std::span<peal_program* const> programs, size_t* at,
-                          bool* taken) {
+                          bool* again) {
   for (peal_program* program : programs) give_name(group, *program);
   for (*at = 0; *at < programs.size(); ++*at) {
-    const peal_error error = commit_named(group, *programs[*at], taken);
+    const peal_error error = commit_named(group, *programs[*at], again);
     if (error == PEAL_OK) continue;
     const Lock lock(group.context->mutex);
     for (peal_program* given : programs.first(*at)) withdraw(*given);
@@ -301,10 +331,10 @@ peal_error commit_renamed(peal_group& group, std::span<peal_program* const> prog
 
 // Names come round, and then one may still be a program's.
 peal_error commit_in_turn(peal_group& group, std::span<peal_program* const> programs, size_t* at) {
-  bool taken = true;
+  bool again = true;
   peal_error error = PEAL_ERR_BUSY;
-  for (int i = 0; i < kNameTries && error != PEAL_OK && taken; i++)
-    error = commit_renamed(group, programs, at, &taken);
+  for (int i = 0; i < kNameTries && error != PEAL_OK && again; i++)
+    error = commit_renamed(group, programs, at, &again);
   return error;
 }
 
@@ -552,11 +582,10 @@ extern "C" peal_error peal_program_commit(peal_group* group, peal_program* progr
   if (group == nullptr || program == nullptr) {
     return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_commit: an argument is null");
   }
-  if (host::is_committed(*program)) {
-    return fail(PEAL_ERR_BUSY, "peal_program_commit: it is committed");
-  }
-  return guarded(*group->context, "peal_program_commit",
-                 [&] { return host::commit(*group, *program); });
+  return guarded(*group->context, "peal_program_commit", [&] {
+    return host::is_committed(*program) ? host::refuse_committed(*group, "peal_program_commit", 0)
+                                        : host::commit(*group, *program);
+  });
 }
 
 extern "C" peal_error peal_program_commit_all(peal_group* group, peal_program* const* programs,
@@ -565,18 +594,19 @@ extern "C" peal_error peal_program_commit_all(peal_group* group, peal_program* c
     return fail(PEAL_ERR_INVALID_ARGUMENT,
                 "peal_program_commit_all: group or programs is null, or there are none");
   }
+  size_t committed = count;  // the first that is, or stands there twice
   for (size_t at = 0; at < count; at++) {
     if (programs[at] == nullptr) {
       return fail(PEAL_ERR_INVALID_ARGUMENT, "peal_program_commit_all: program %zu is null", at);
     }
-    if (!host::is_committed(*programs[at]) &&
-        std::find(programs, programs + at, programs[at]) == programs + at) {
-      continue;
+    if (committed == count && (host::is_committed(*programs[at]) ||
+                               std::find(programs, programs + at, programs[at]) != programs + at)) {
+      committed = at;
     }
-    return fail(PEAL_ERR_BUSY, "peal_program_commit_all: program %zu is committed", at);
   }
   return guarded(*group->context, "peal_program_commit_all", [&] {
-    return host::commit_all(*group, {programs, count});
+    return committed < count ? host::refuse_committed(*group, "peal_program_commit_all", committed)
+                             : host::commit_all(*group, {programs, count});
   });
 }
 

@@ -483,6 +483,12 @@ void run_programs_free(Job& job) {
     EXPECT_ERROR(job, peal_program_free(relay.program), PEAL_ERR_BUSY);
     EXPECT_ERROR(job, peal_program_wait(relay.program, 0, 1), PEAL_ERR_BUSY);
     EXPECT_ERROR(job, peal_program_commit(job.group, relay.program), PEAL_ERR_BUSY);
+  } else {
+    peal_program* another = nullptr;
+    EXPECT_OK(job, peal_program_create(job.rank, job.size, nullptr, &another));
+    EXPECT_ERROR(job, peal_program_commit(job.group, another), PEAL_ERR_PEER_REFUSED);
+    expect_words(job, "rank 0");
+    EXPECT_OK(job, peal_program_free(another));
   }
   std::vector<uint64_t> of_all(job.size);
   EXPECT_OK(

@@ -253,11 +253,61 @@ TEST_F(SeveralPrograms, ACardThatHasNoFreeNameEndsTheCommit) {
   EXPECT_EQ(commit(), PEAL_OK);
 }
 
-// A name that only rank 1's card has a program of: the test plays the cards of rank 0.
-TEST(ProgramNames, OneThatIsTakenElsewhereIsPassedOver) {
+// Rank 0 of two: the test plays its card, and says what rank 1 says.
+class TwoRanks : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (size_t rank = 0; rank < 2; rank++) contexts[rank] = open_fake(&cards[rank]);
+    group = make_fake_groups(contexts, nullptr)[0];
+  }
+  void TearDown() override {
+    for (peal_context* context : contexts) peal_close(context);
+  }
+
+  // As programs.cpp has it.
+  struct Word {
+    uint16_t error;
+    uint16_t name;
+    uint32_t named;
+  };
+  void look() { cards[0].complete(cards[0].await_entry()); }
+  // Rank 1 says that of the commit; `change` may misarrange what is else as here. What rank 0 says.
+  template <typename Change>
+  Word exchange(peal_error theirs, Change change) {
+    const peal_submission entry = cards[0].await_entry();
+    EXPECT_EQ(entry.operation, PEAL_OPERATION_ALLGATHER);
+    Word own = {};
+    {
+      const std::lock_guard lock(contexts[0]->mutex);
+      for (const Region& region : contexts[0]->memory.regions()) {
+        if (region.key != entry.receive_key) continue;
+        uint8_t* const memory = region.allocation.address;
+        memcpy(&own, memory + entry.send_offset, sizeof(own));
+        Word word = own;
+        word.error = static_cast<uint16_t>(theirs);
+        change(word);
+        memcpy(memory + entry.receive_offset, &own, sizeof(own));
+        memcpy(memory + entry.receive_offset + sizeof(own), &word, sizeof(word));
+      }
+    }
+    cards[0].complete(entry);
+    return own;
+  }
+  Word exchange(peal_error theirs) {
+    return exchange(theirs, [](Word&) {});
+  }
+  std::vector<uint16_t> names() const {
+    std::vector<uint16_t> names;
+    for (const peal_commit_program& each : cards[0].committed) names.push_back(each.name);
+    return names;
+  }
+
   FakeCard cards[2];
-  peal_context* contexts[] = {open_fake(&cards[0]), open_fake(&cards[1])};
-  peal_group* group = make_fake_groups(contexts, nullptr)[0];
+  peal_context* contexts[2] = {};
+  peal_group* group = nullptr;
+};
+
+TEST_F(TwoRanks, ANameThatIsTakenElsewhereIsPassedOver) {
   Allocation work;
   ASSERT_EQ(contexts[0]->transport->allocate(64, &work), PEAL_OK);
   peal_program* program = nullptr;
@@ -266,28 +316,59 @@ TEST(ProgramNames, OneThatIsTakenElsewhereIsPassedOver) {
         << peal_last_error_text();
   });
   for (const peal_error theirs : {PEAL_ERR_BUSY, PEAL_OK}) {
-    cards[0].complete(cards[0].await_entry());  // the look
-    const peal_submission exchange = cards[0].await_entry();
-    EXPECT_EQ(exchange.operation, PEAL_OPERATION_ALLGATHER);
+    look();
+    exchange(theirs);
     EXPECT_TRUE(cards[0].mapped.contains(work.key));
-    {
-      const std::lock_guard lock(contexts[0]->mutex);
-      for (const Region& region : contexts[0]->memory.regions()) {
-        if (region.key != exchange.receive_key) continue;
-        const auto word = static_cast<uint64_t>(theirs);
-        memcpy(region.allocation.address + exchange.receive_offset + sizeof(word), &word,
-               sizeof(word));
-      }
-    }
-    cards[0].complete(exchange);
   }
   rank.join();
-  ASSERT_EQ(cards[0].committed.size(), 2u);
-  EXPECT_EQ(cards[0].committed[1].name, 1u);
+  EXPECT_EQ(names(), std::vector<uint16_t>({0, 1}));
   EXPECT_EQ(cards[0].programs, std::set<uint32_t>({2}));
   EXPECT_EQ(peal_program_free(program), PEAL_OK);
   EXPECT_FALSE(cards[0].mapped.contains(work.key));
-  for (peal_context* context : contexts) peal_close(context);
+}
+
+// A rank that has made more commits than this one has other names.
+TEST_F(TwoRanks, WhereNamesDifferAllGoOnFromTheLast) {
+  peal_program* program = nullptr;
+  ASSERT_EQ(peal_program_create(0, 2, nullptr, &program), PEAL_OK);
+  std::thread rank([&] { EXPECT_EQ(peal_program_commit(group, program), PEAL_OK); });
+  look();
+  exchange(PEAL_OK, [](Word& word) {
+    word.name = 4;
+    word.named = 5;
+  });
+  look();
+  exchange(PEAL_OK);
+  rank.join();
+  EXPECT_EQ(names(), std::vector<uint16_t>({0, 5}));
+  EXPECT_EQ(group->programs_named, 6u);
+  EXPECT_EQ(peal_program_free(program), PEAL_OK);
+}
+
+// Nobody waits for the rank whose program is committed already: it fails on all of them.
+TEST_F(TwoRanks, ACommitOfACommittedOneFailsEverywhere) {
+  peal_program* programs[2] = {};
+  for (peal_program*& program : programs)
+    ASSERT_EQ(peal_program_create(0, 2, nullptr, &program), PEAL_OK);
+  std::thread rank([&] {
+    EXPECT_EQ(peal_program_commit(group, programs[0]), PEAL_OK);
+    EXPECT_EQ(peal_program_commit(group, programs[0]), PEAL_ERR_BUSY);
+    EXPECT_EQ(peal_program_commit_all(group, programs, 2), PEAL_ERR_BUSY);
+    EXPECT_STREQ(peal_last_error_text(), "peal_program_commit_all: program 0 is committed");
+    EXPECT_EQ(peal_program_commit(group, programs[1]), PEAL_ERR_PEER_REFUSED);
+  });
+  look();
+  exchange(PEAL_OK);
+  for (const uint32_t names_of_others : {2u, 4u}) {
+    const Word own = exchange(PEAL_OK, [&](Word& word) { word.named = names_of_others; });
+    EXPECT_EQ(own.error, PEAL_ERR_INVALID_ARGUMENT);
+  }
+  look();
+  exchange(PEAL_ERR_INVALID_ARGUMENT);
+  rank.join();
+  EXPECT_EQ(names(), std::vector<uint16_t>({0, 4}));
+  EXPECT_EQ(cards[0].programs, std::set<uint32_t>({1}));
+  for (peal_program* program : programs) EXPECT_EQ(peal_program_free(program), PEAL_OK);
 }
 
 // Needs no card and no group.
