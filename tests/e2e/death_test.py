@@ -42,6 +42,18 @@ class DeathTest(jobs.JobCase):
         done = job.finish(status=1)  # the ranks are content, the launcher is not
         self.assertEqual(done.err, "pealrun: peal-nic ended before the ranks\n")
 
+    def test_cards_stopped(self):
+        """To the ranks they are gone; nobody waits for them to close, and they end as ever when they go on."""
+        job = self.start(4, jobs.program("e2e-rank"), "card-gone", options=("--grace", "never"))
+        job.expect_line("ready")
+        cards, ranks = job.cards(), job.ranks().values()
+        os.kill(cards, signal.SIGSTOP)
+        jobs.until(lambda: jobs.state_of(cards) == "T", "the cards to stop")
+        job.go_on()
+        jobs.until(lambda: not any(jobs.state_of(pid) for pid in ranks), "all ranks to end")
+        os.kill(cards, signal.SIGCONT)
+        job.finish()
+
 
 if __name__ == "__main__":
     jobs.main()

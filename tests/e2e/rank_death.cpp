@@ -67,7 +67,7 @@ void run_exit(Job& job) {
   raise(SIGSTOP);  // neither ends by itself nor hears of SIGTERM
 }
 
-// card-gone: waits for what never comes, until the cards are killed.
+// card-gone: waits for what never comes, until the cards are killed or stopped.
 void run_card_gone(Job& job) {
   open_all(job);
   uint8_t* memory = allocate(job, 64);

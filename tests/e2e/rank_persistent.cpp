@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Persistent requests: all six kinds, several at once, started in an order that each rank draws for
 // itself, with other data each time; ranks that disagree, and one that dies.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <random>
@@ -16,11 +21,58 @@ namespace {
 enum class Kind : uint8_t { kBarrier, kBroadcast, kAllgather, kAlltoall, kAllgatherv, kAlltoallv };
 constexpr uint32_t kKinds = 6;
 
+// How often each rank has prepared each request: what a barrier is about. In memory that all ranks
+// of this machine map, so that they need not wait for each other to tell it.
+class Preparations {
+ public:
+  static constexpr size_t kRequestsMax = 16;
+
+  explicit Preparations(const Job& job) : job_(job) {
+    const size_t bytes = job.size * kRequestsMax * sizeof(uint64_t);
+    struct Place {
+      int process, fd;
+    } own = {getpid(), -1};
+    if (job.rank == 0) {
+      own.fd = memfd_create("preparations", MFD_CLOEXEC);
+      EXPECT_TRUE(job, own.fd >= 0 && ftruncate(own.fd, static_cast<off_t>(bytes)) == 0);
+    }
+    std::vector<Place> all(job.size);
+    EXPECT_OK(job,
+              static_cast<peal_error>(peal_oob_exchange(job.oob, &own, all.data(), sizeof(own))));
+    const std::string path =
+        "/proc/" + std::to_string(all[0].process) + "/fd/" + std::to_string(all[0].fd);
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_TRUE(job, fd >= 0);
+    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    EXPECT_TRUE(job, memory != MAP_FAILED);
+    close(fd);
+    counts_ = static_cast<uint64_t*>(memory);
+    job.barrier();
+  }
+
+  void add(size_t request) const { count(request, job_.rank)++; }
+  // All ranks have prepared it at least as often as this one.
+  [[nodiscard]] bool all_are_there(size_t request) const {
+    for (uint32_t rank = 0; rank < job_.size; rank++)
+      if (count(request, rank) < count(request, job_.rank)) return false;
+    return true;
+  }
+
+ private:
+  [[nodiscard]] std::atomic_ref<uint64_t> count(size_t request, uint32_t rank) const {
+    return std::atomic_ref(counts_[rank * kRequestsMax + request]);
+  }
+  const Job& job_;
+  uint64_t* counts_ = nullptr;
+};
+
 // A persistent request and its buffers; all ranks draw it alike.
 class Repeated {
  public:
-  Repeated(const Job& job, size_t longest)
+  Repeated(const Job& job, const Preparations& preparations, size_t index, size_t longest)
       : job_(job),
+        preparations_(preparations),
+        index_(index),
         side_bytes_(side_bytes_max(job, longest)),
         send_(allocate(job, side_bytes_)),
         receive_(allocate(job, side_bytes_)) {}
@@ -52,6 +104,7 @@ class Repeated {
 
   void prepare(uint64_t iteration) {
     iteration_ = iteration;
+    preparations_.add(index_);
     switch (kind_) {
       case Kind::kBarrier:
         break;
@@ -74,7 +127,7 @@ class Repeated {
   [[nodiscard]] bool is_right() const {
     switch (kind_) {
       case Kind::kBarrier:
-        return true;
+        return preparations_.all_are_there(index_);
       case Kind::kBroadcast:
         return is_filled(receive_, bytes_, root_, iteration_);
       case Kind::kAllgather:
@@ -95,6 +148,8 @@ class Repeated {
 
  private:
   const Job& job_;
+  const Preparations& preparations_;
+  size_t index_;
   size_t side_bytes_;
   uint8_t* send_;
   uint8_t* receive_;
@@ -146,14 +201,16 @@ void finish(const Job& job, std::vector<Repeated>& all, std::mt19937& own) {
 // and one of them is another afterwards.
 void run_persistent(Job& job) {
   constexpr size_t kRequests = 8;
+  static_assert(kRequests <= Preparations::kRequestsMax);
   const uint64_t count = job.number(0, 100);
   const size_t longest = job.number(1, 20'000);
   std::mt19937 random(static_cast<uint32_t>(job.number(2, 1)));
   std::mt19937 own(static_cast<uint32_t>(job.number(2, 1) * 1000 + job.rank));
   open_all(job);
+  const Preparations preparations(job);
   std::vector<Repeated> all;
   for (size_t i = 0; i < kRequests; i++) {
-    all.emplace_back(job, longest);
+    all.emplace_back(job, preparations, i, longest);
     all.back().make(random, longest);
   }
   const peal_statistics made = statistics(job);
@@ -194,13 +251,15 @@ void run_persistent(Job& job) {
 // is a start of a program, and of its collectives nothing runs until the last is over.
 void run_persistent_descriptors(Job& job) {
   constexpr size_t kRequests = 10;
+  static_assert(kRequests <= Preparations::kRequestsMax);
   const uint64_t rounds = job.number(0, 20);
   const size_t longest = job.number(1, 20'000);
   std::mt19937 random(5);
   open_all(job);
+  const Preparations preparations(job);
   std::vector<Repeated> all;
   for (size_t i = 0; i < kRequests; i++) {
-    all.emplace_back(job, longest);
+    all.emplace_back(job, preparations, i, longest);
     all.back().make(random, longest);
   }
   EXPECT_TRUE(job, statistics(job).programs == kRequests);

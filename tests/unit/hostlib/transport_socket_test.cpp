@@ -441,6 +441,19 @@ TEST_F(SocketTransportTest, WhoeverWaitsForACardThatIsGivenUpLearnsIt) {
   EXPECT_EQ(abandon_group(*transport_, 1), PEAL_ERR_CARD_GONE);
 }
 
+TEST_F(SocketTransportTest, MemoryOfACardThatIsGivenUpIsUnmapped) {
+  serve([](const peal_admin_command& command, Reply& reply) {
+    if (command.opcode == PEAL_ADMIN_REGISTER_MEMORY) reply.descriptors = {make_memory(4096)};
+  });
+  ASSERT_EQ(open(), PEAL_OK);
+  Allocation allocation;
+  ASSERT_EQ(transport_->allocate(64, &allocation), PEAL_OK);
+  transport_->give_up();
+  EXPECT_EQ(transport_->release(allocation), PEAL_ERR_CARD_GONE);
+  EXPECT_EQ(msync(allocation.address, 4096, MS_ASYNC), -1);
+  EXPECT_EQ(errno, ENOMEM);
+}
+
 TEST_F(SocketTransportTest, ASignalDoesNotEndAWaitForAPlaceAmongThoseThatConnect) {
   UnixAddress address;
   ASSERT_TRUE(address.set(path_));
