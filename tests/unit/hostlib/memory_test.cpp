@@ -149,6 +149,8 @@ TEST_F(FullCardOfPrograms, AnIdleRegistrationMakesRoomForAProgram) {
   peal_program* program = nullptr;
   EXPECT_EQ(commit(&program), PEAL_OK) << peal_last_error_text();
   EXPECT_FALSE(card.keys.contains(key));
+  card.keys_max++;
+  EXPECT_TRUE(card.keys.contains(idle(first))) << "it is not found where it was";
   EXPECT_EQ(peal_program_free(program), PEAL_OK);
 }
 
