@@ -8,7 +8,8 @@
 // BYTES is how long a block is (in an allgatherv the longest; an alltoallv has none), RANKS how
 // large the group: A-B (both are in it), A- (that and more) or A alone; what is left out is any.
 // Rules are separated by commas or line ends; # begins a comment, which lasts to the end of its
-// line. The first rule that fits decides.
+// line. The first rule that fits decides, but for one that the group cannot carry out, which is
+// passed over (choice.cpp, can_run).
 #pragma once
 
 #include <cstdint>
