@@ -17,7 +17,7 @@ namespace peal::host {
 namespace {
 
 constexpr uint32_t kCompanyPurpose = 0x63707267;
-// Measured on peal-nic (docs/performance.md).
+// Measured on peal-nic (docs/performance/programs-and-p2p.md).
 constexpr uint64_t kSegmentBytes = 64 << 10;
 constexpr uint64_t kSegmentsMax = 4096;
 constexpr uint32_t kWindow = 16;

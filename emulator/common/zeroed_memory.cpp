@@ -18,8 +18,8 @@ constexpr uint32_t kBeginnings = 256;  // pages behind its mapping's first where
 // multiples of 2 MiB, end to end: pages that are used would be at equal distances, and rivals for
 // the few places in which a processor may keep their translations. So each memory begins one page
 // further behind its mapping's first than the one before, and distances grow: equal ones of some
-// pages more than a power of two do not do (docs/performance.md). What lies ahead of a memory is
-// never touched.
+// pages more than a power of two do not do (docs/performance/simulator.md). What lies ahead of a
+// memory is never touched.
 size_t bytes_ahead(size_t bytes, Touched touched) {
   static std::atomic<uint32_t> made = 0;
   const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));

@@ -27,7 +27,7 @@ ROOMS = (
 )
 NAMES = [name for name, _ in ROOMS] + ["rest"]
 
-# Operation, algorithm, ranks, bytes: those that docs/performance.md has a table of.
+# Operation, algorithm, ranks, bytes: those that docs/performance/instructions.md has a table of.
 TABLE = (
     ("barrier", "", 8, 1),
     ("allgather", "recursive-doubling", 8, 64),
