@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "hostlib/ended.h"
 #include "hostlib/memory.h"
 #include "hostlib/own_exchange.h"
 

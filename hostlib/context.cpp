@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "hostlib/ended.h"
 #include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"

@@ -14,11 +14,11 @@
 #include "abi/wire.h"
 #include "hostlib/administration.h"
 #include "hostlib/context_pages.h"
+#include "hostlib/ended.h"
 #include "hostlib/handles.h"
 #include "hostlib/memory.h"
 #include "hostlib/oob_token.h"
 #include "hostlib/outcome.h"
-#include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"
 #include "hostlib/wait.h"
@@ -141,12 +141,6 @@ peal_error make_table(peal_context& context, std::span<const GroupRecord> record
     at += sizeof(record.address);
   }
   return PEAL_OK;
-}
-
-// The card has given up the member.
-void drop_table(peal_context& context, AddressTables::Place* table) {
-  if (table->address != nullptr) context.tables.give(*table);
-  *table = {};
 }
 
 // peers[2j] is rank + 2^j, peers[2j+1] is rank - 2^j: all that a card must remember of a group.
@@ -341,13 +335,6 @@ void leave_company(peal_group& parent, Lock& lock) {
   company->over = context.broken != PEAL_OK || submit_destroy(*company) != PEAL_OK;
 }
 
-void forget_group(peal_context& context, peal_group* group) {
-  drop_table(context, &group->table);
-  leave_memory(context, group->part_tables.memory());
-  for (const Allocation& memory : orphan_programs(*group)) leave_memory(context, memory);
-  std::erase_if(context.groups, [group](const auto& each) { return each.get() == group; });
-}
-
 peal_error abort_group(peal_group* group) {
   peal_context& context = *group->context;
   Lock lock(context.mutex);
@@ -423,14 +410,6 @@ peal_error destroy_group(peal_group* group) {
 }
 
 }  // namespace
-
-void forget_ended_groups(peal_context& context) {
-  std::vector<peal_group*> ended;
-  for (const auto& group : context.groups) {
-    if (has_ended(*group)) ended.push_back(group.get());
-  }
-  for (peal_group* group : ended) forget_group(context, group);
-}
 
 }  // namespace peal::host
 

@@ -27,7 +27,4 @@ void note(peal_group_builder& builder, peal_error error);
 peal_error finish_group(peal_group_builder* builder, peal_exchange_callback exchange,
                         void* argument, peal_group** group);
 
-// Those of persistent requests that are gone.
-void forget_ended_groups(peal_context& context);
-
 }  // namespace peal::host

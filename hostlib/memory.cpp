@@ -5,8 +5,7 @@
 #include <string>
 
 #include "hostlib/administration.h"
-#include "hostlib/group.h"
-#include "hostlib/programs.h"
+#include "hostlib/ended.h"
 
 namespace peal::host {
 namespace {
@@ -144,26 +143,6 @@ peal_error allocate_memory(peal_context& context, size_t bytes, Allocation* memo
 
 peal_error allocate_unlocked(peal_context& context, size_t bytes, Allocation* memory) {
   return ask_unlocked(context, [&] { return context.transport->allocate(bytes, memory); });
-}
-
-void leave_memory(peal_context& context, const Allocation& memory) {
-  const std::string text = last_error_text();
-  std::vector<Allocation>& left = context.left_memory;
-  const auto is_given_back = [&](const Allocation& each) {
-    return context.transport->release(each) != PEAL_ERR_BUSY;
-  };
-  std::erase_if(left, is_given_back);
-  if (memory.address != nullptr && !is_given_back(memory)) left.push_back(memory);
-  (void)fail(PEAL_OK, "%s", text.c_str());
-}
-
-void leave_allocated(peal_context& context, void* memory) {
-  const std::lock_guard guard(context.mutex);
-  const Region* found = context.memory.allocated_at(memory);
-  if (found == nullptr) return;
-  const Region region = *found;
-  context.memory.remove(region.key);
-  leave_memory(context, region.allocation);
 }
 
 }  // namespace peal::host

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The library's own memory that the card may reach: had from a card that is full of what is idle,
-// and given back without waiting for the card.
+// The library's own memory that the card may reach, had from a card that is full of what is idle.
 #pragma once
 
 #include "hostlib/handles.h"
@@ -12,11 +11,5 @@ namespace peal::host {
 peal_error allocate_memory(peal_context& context, size_t bytes, Allocation* memory);
 // The same without the lock, which is taken only to make room.
 peal_error allocate_unlocked(peal_context& context, size_t bytes, Allocation* memory);
-
-// What the card still reads goes with the next that is left, or with the context. (Where there is
-// none, so do those before.) The thread's text stays. Under the context's lock.
-void leave_memory(peal_context& context, const Allocation& memory);
-// The same for what peal_alloc() made. Without the lock.
-void leave_allocated(peal_context& context, void* memory);
 
 }  // namespace peal::host

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hostlib/card_exchange.h"
+#include "hostlib/ended.h"
 #include "hostlib/group.h"
 #include "hostlib/hash.h"
 #include "hostlib/programs.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "hostlib/card_exchange.h"
+#include "hostlib/ended.h"
 #include "hostlib/group.h"
 #include "hostlib/memory.h"
 #include "hostlib/program_collectives.h"

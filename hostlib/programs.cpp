@@ -9,31 +9,19 @@
 #include <utility>
 
 #include "hostlib/administration.h"
+#include "hostlib/ended.h"
 #include "hostlib/handles.h"
 #include "hostlib/memory.h"
 #include "hostlib/own_exchange.h"
 #include "hostlib/program.h"
 #include "hostlib/program_check.h"
+#include "hostlib/program_handle.h"
 #include "hostlib/program_text.h"
 #include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "hostlib/sized.h"
 #include "hostlib/trinary.h"
 #include "hostlib/wait.h"
-
-struct peal_program {
-  explicit peal_program(const peal::host::Program::Shape& shape) : written(shape) {}
-
-  peal::host::Program written;
-  peal_group* group = nullptr;  // that it is committed to
-  bool over = false;            // that group is gone, and with it what the card knew of it
-  peal::host::Allocation memory;
-  peal::host::Allocation work;  // what it needs beside its caller's, if anything
-  uint32_t handle = 0;
-  uint32_t starts_max = 0;  // that may be outstanding
-  uint64_t next_iteration = 0;
-  std::vector<uint64_t> started;  // cookies of requests that may be pending
-};
 
 namespace peal::host {
 namespace {
@@ -182,18 +170,6 @@ peal_error give_to_card(peal_group& group, peal_program& program) {
   }
   if (error != PEAL_OK) leave_memory(context, program.memory);
   return error;
-}
-
-peal_error take_back(peal_program& program) {
-  peal_context& context = *program.group->context;
-  const peal_error error = free_program(*context.transport, program.handle);
-  if (error == PEAL_ERR_BUSY) return error;
-  leave_memory(context, program.memory);
-  leave_memory(context, program.work);
-  program.work = {};
-  std::erase(program.group->programs, &program);
-  program.group = nullptr;
-  return PEAL_OK;
 }
 
 // It was not committed everywhere, and may be again, so what it needs beside its caller's memory
@@ -411,18 +387,6 @@ peal_error write_trinary(const peal_trinary_params& params, uint32_t rank, uint3
 
 }  // namespace
 
-std::vector<Allocation> orphan_programs(peal_group& group) {
-  std::vector<Allocation> memory;
-  for (peal_program* program : group.programs) {
-    memory.push_back(program->memory);
-    if (program->work.address != nullptr) memory.push_back(program->work);
-    program->group = nullptr;
-    program->over = true;
-  }
-  group.programs.clear();
-  return memory;
-}
-
 peal_error commit_written(peal_group& group, Program written, const Allocation& work,
                           peal_program** program) {
   auto made = std::make_unique<peal_program>(written.shape());
@@ -439,15 +403,6 @@ peal_error commit_written(peal_group& group, Program written, const Allocation& 
 }
 
 Posting start_of(const peal_program& program) { return posting_of(program, 1); }
-
-void forget_ended_programs(peal_context& context) {
-  std::erase_if(context.ended_programs, [](peal_program* program) {
-    if (program->group != nullptr && take_back(*program) == PEAL_ERR_BUSY) return false;
-    delete program;
-    return true;
-  });
-  context.programs_ended = !context.ended_programs.empty();
-}
 
 void delete_program(peal_program* program) { delete program; }
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
+#include "hostlib/ended.h"
 #include "hostlib/outcome.h"
-#include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "hostlib/wait.h"
 

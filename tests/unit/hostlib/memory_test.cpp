@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "hostlib/ended.h"
 #include "tests/unit/hostlib/one_group.h"
 
 namespace peal::host {

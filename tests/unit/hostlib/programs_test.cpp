@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "abi/program.h"
+#include "hostlib/ended.h"
 #include "hostlib/programs.h"
 #include "hostlib/rings.h"
 #include "tests/unit/hostlib/one_group.h"
