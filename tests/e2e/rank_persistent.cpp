@@ -21,26 +21,44 @@ namespace {
 enum class Kind : uint8_t { kBarrier, kBroadcast, kAllgather, kAlltoall, kAllgatherv, kAlltoallv };
 constexpr uint32_t kKinds = 6;
 
+// Of the kernel that this rank runs under.
+struct Machine {
+  char boot[37] = {};
+  bool operator==(const Machine&) const = default;
+};
+
+Machine this_machine(const Job& job) {
+  Machine machine;
+  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  EXPECT_TRUE(job, fd >= 0 && read(fd, machine.boot, 36) == 36);
+  close(fd);
+  return machine;
+}
+
 // How often each rank has prepared each request: what a barrier is about. In memory that all ranks
-// of this machine map, so that they need not wait for each other to tell it.
+// of a machine map, so that they need not wait for each other to tell it; those of another machine
+// are not seen.
 class Preparations {
  public:
   static constexpr size_t kRequestsMax = 16;
 
-  explicit Preparations(const Job& job) : job_(job) {
+  explicit Preparations(const Job& job) : job_(job), machines_(job.size) {
+    const Machine here = this_machine(job);
+    exchange(here, machines_);
+    const auto first = static_cast<uint32_t>(std::find(machines_.begin(), machines_.end(), here) -
+                                             machines_.begin());
     const size_t bytes = job.size * kRequestsMax * sizeof(uint64_t);
     struct Place {
       int process, fd;
     } own = {getpid(), -1};
-    if (job.rank == 0) {
+    if (job.rank == first) {
       own.fd = memfd_create("preparations", MFD_CLOEXEC);
       EXPECT_TRUE(job, own.fd >= 0 && ftruncate(own.fd, static_cast<off_t>(bytes)) == 0);
     }
     std::vector<Place> all(job.size);
-    EXPECT_OK(job,
-              static_cast<peal_error>(peal_oob_exchange(job.oob, &own, all.data(), sizeof(own))));
+    exchange(own, all);
     const std::string path =
-        "/proc/" + std::to_string(all[0].process) + "/fd/" + std::to_string(all[0].fd);
+        "/proc/" + std::to_string(all[first].process) + "/fd/" + std::to_string(all[first].fd);
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
     EXPECT_TRUE(job, fd >= 0);
     void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -51,18 +69,26 @@ class Preparations {
   }
 
   void add(size_t request) const { count(request, job_.rank)++; }
-  // All ranks have prepared it at least as often as this one.
+  // All ranks of this machine have prepared it at least as often as this one.
   [[nodiscard]] bool all_are_there(size_t request) const {
-    for (uint32_t rank = 0; rank < job_.size; rank++)
-      if (count(request, rank) < count(request, job_.rank)) return false;
+    for (uint32_t rank = 0; rank < job_.size; rank++) {
+      const bool here = machines_[rank] == machines_[job_.rank];
+      if (here && count(request, rank) < count(request, job_.rank)) return false;
+    }
     return true;
   }
 
  private:
+  template <typename Each>
+  void exchange(const Each& own, std::vector<Each>& all) const {
+    EXPECT_OK(job_,
+              static_cast<peal_error>(peal_oob_exchange(job_.oob, &own, all.data(), sizeof(own))));
+  }
   [[nodiscard]] std::atomic_ref<uint64_t> count(size_t request, uint32_t rank) const {
     return std::atomic_ref(counts_[rank * kRequestsMax + request]);
   }
   const Job& job_;
+  std::vector<Machine> machines_;  // of the ranks
   uint64_t* counts_ = nullptr;
 };
 
