@@ -151,7 +151,10 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     const auto i = static_cast<uint32_t>(std::countr_zero(bits));
     const Answer done = answer(scope, header.piece + i, *to);
     repaired |= done == Answer::kRepaired;
-    owing |= done == Answer::kNotYet;
+    if (done == Answer::kNotYet && !owing) {
+      owing = true;
+      note_asked_for(scope, way_of(member.membership, header.sender), header.piece + i);
+    }
     if (done == Answer::kHeld && !held) {
       held = true;
       named.piece = header.piece + i;

@@ -25,7 +25,7 @@ void note_owed(const Scope& scope, uint32_t way) {
   const auto lost = static_cast<PieceBits>(window & ~(pair.come | pair.lost));
   if (lost == 0) return;
   if (pair.pieces == 1) {
-    ask_at_once(scope, way);
+    ask_at_once(scope, way, 1);
   } else {
     note_lost(scope, way, lost);
   }
@@ -45,7 +45,7 @@ void note_passed(const Scope& scope, uint32_t way) {
     if (++asked > kAskedAtOnce) {
       note_lost(scope, passed, 1);
     } else {
-      ask_at_once(scope, passed);
+      ask_at_once(scope, passed, 1);
     }
   }
 }

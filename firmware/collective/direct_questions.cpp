@@ -149,17 +149,31 @@ void note_lost(const Scope& scope, uint32_t way, PieceBits lost) {
   if (!inquiry_doubts(scope.operation.inquiry, kLostEntry)) operation_doubts(scope, kLostEntry);
 }
 
-void ask_at_once(const Scope& scope, uint32_t way) {
+void ask_at_once(const Scope& scope, uint32_t way, PieceBits lost) {
   auto& [card, member, operation] = scope;
-  note_lost(scope, way, 1);
+  note_lost(scope, way, lost);
   const Rank origin = rank_at(member.membership, way);
   inquiry_suspect(operation.inquiry, kLostEntry);
   if (operation_may_ask(scope, origin, Wanted::kLost)) {
     Pair& pair = pair_at(scope, way);
-    pair.asked = ask(scope, pair, origin, 1);
+    pair.asked = ask(scope, pair, origin, lost);
     pair.shown = false;
   }
   inquiry_looked(operation.inquiry);
+}
+
+void note_asked_for(const Scope& scope, uint32_t way, uint32_t number) {
+  auto& [card, member, operation] = scope;
+  const Pair& pair = pair_at(scope, way);
+  if (!is_known(operation) || !exchanges(pair, number)) return;
+  if (number >= pair.base + kPieceWindow) {
+    const uint32_t sent = number - kPieceWindow - pair.base + 1;
+    if (sent > kPieceWindow) return;  // nobody could ask for that yet
+    const auto lost = static_cast<PieceBits>(((1u << sent) - 1u) & ~(pair.come | pair.lost));
+    if (lost != 0) ask_at_once(scope, way, lost);
+  } else if (!keeps_pace(scope, number)) {
+    inquiry_asked_for(card, member, operation.inquiry, operation.timer);
+  }
 }
 
 void on_lost(const Scope& scope, const peal_wire_header& header) {

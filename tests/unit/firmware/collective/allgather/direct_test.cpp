@@ -109,6 +109,45 @@ TEST_F(DirectOneOfEightPackets, HalfOfThePacketsAreLeftToWhatArrives) {
   }
 }
 
+// The one block's pieces go at the pace of the slowest, rank 4, whose second one is missing. The
+// others have sent all that they may and wait, as this rank does, which has been told that ranks
+// are late.
+class DirectOneHeldUp : public DirectOne {
+ protected:
+  static constexpr size_t kLong = 2 * kWindow * CONFIG_MTU_BYTES;
+  const TimeNs soon = default_timeouts().nack_ns / 16;
+
+  DirectOneHeldUp() {
+    bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns;
+    post(kLong);
+    bench.finish_all_dma();
+    deliver_all(kLong, 0);
+    for (uint32_t piece = 1; piece <= kWindow; piece++) {
+      for (const uint32_t sender : {0u, 2u, 3u, 5u, 6u, 7u}) deliver(sender, kLong, piece);
+      bench.finish_all_dma();
+    }
+    bench.advance(soon);
+  }
+  // The questions that one for this piece leads to.
+  std::string asked_by(uint32_t asker, uint32_t piece) {
+    nack(asker, kLong, piece);
+    bench.advance(soon);
+    return lines_with(bench.take_wire_log(), " NACK ");
+  }
+};
+
+// Where packets are lost it asks when it is asked, once in a silence.
+TEST_F(DirectOneHeldUp, IsAskedWhenOthersAsk) {
+  bench.card().members[0].membership.losses = true;
+  char expected[80];
+  std::snprintf(expected, sizeof(expected), "send 1>4 NACK seq=0 piece=1 origin=4 missing=0x%x\n",
+                (1u << kWindow) - 1);
+  EXPECT_EQ(asked_by(5, kWindow + 1), expected);
+  EXPECT_EQ(asked_by(6, kWindow + 1), "");
+}
+
+TEST_F(DirectOneHeldUp, IsLateWhereNothingIsLost) { EXPECT_EQ(asked_by(5, kWindow + 1), ""); }
+
 TEST_F(DirectOne, TheBlockIsReadOnceForEverybodyAndKeptOnce) {
   post();
   EXPECT_EQ(bench.take_log(), "dma_read addresses+0 160\ndma_read given+0 64\n");

@@ -196,6 +196,33 @@ TEST_F(DirectLostLong, AQuestionNamesAWindowAtMost) {
   EXPECT_EQ(asked(), expected);
 }
 
+// Whoever asks for a piece has sent the one W before it, and all before that.
+TEST_F(DirectLostLong, WhoAsksHasSentWhatIsAWindowBefore) {
+  bench.take_log();
+  const auto answered = [&](uint32_t piece) { return lines_with(answer(4, kBytes, piece), " NACK "); };
+  EXPECT_EQ(answered(kWindow), "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x1\n");
+  EXPECT_EQ(answered(kWindow + 1), "send 1>4 NACK seq=0 piece=1 origin=4 missing=0x1\n");
+  EXPECT_EQ(answered(kWindow + 1), "");  // it is known, and asked for again soon
+  EXPECT_EQ(asked(), "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x3\n");
+  come(0);
+  EXPECT_EQ(asked(), "send 1>4 NACK seq=0 piece=1 origin=4 missing=0x1\n");
+}
+
+// Several at once.
+TEST_F(DirectLostLong, OneQuestionNamesAllThatWasSent) {
+  EXPECT_EQ(lines_with(answer(4, kBytes, kWindow + 1), " NACK "),
+            "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x3\n");
+}
+
+// What has come is not asked for, nor by a question for what there is, or may be asked for, not yet.
+TEST_F(DirectLostLong, WhoAsksForLessTellsNothing) {
+  EXPECT_EQ(lines_with(answer(4, kBytes, kWindow - 1), " NACK "), "");
+  EXPECT_EQ(lines_with(answer(4, kBytes, 2 * kWindow), " NACK "), "");
+  come(0);
+  bench.take_log();
+  EXPECT_EQ(lines_with(answer(4, kBytes, kWindow), " NACK "), "");
+}
+
 // From now on silence may be loss.
 TEST_F(DirectLostLong, PatienceHearsOfIt) {
   EXPECT_TRUE(bench.card().members[0].patience.lossless);
