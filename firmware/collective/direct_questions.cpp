@@ -165,7 +165,7 @@ void ask_at_once(const Scope& scope, uint32_t way, PieceBits lost) {
 void note_asked_for(const Scope& scope, uint32_t way, uint32_t number) {
   auto& [card, member, operation] = scope;
   const Pair& pair = pair_at(scope, way);
-  if (!is_known(operation) || !exchanges(pair, number)) return;
+  if (!member.membership.losses || !is_known(operation) || !exchanges(pair, number)) return;
   if (number >= pair.base + kPieceWindow) {
     const uint32_t sent = number - kPieceWindow - pair.base + 1;
     if (sent > kPieceWindow) return;  // nobody could ask for that yet

@@ -198,6 +198,7 @@ TEST_F(DirectLostLong, AQuestionNamesAWindowAtMost) {
 
 // Whoever asks for a piece has sent the one W before it, and all before that.
 TEST_F(DirectLostLong, WhoAsksHasSentWhatIsAWindowBefore) {
+  bench.card().members[0].membership.losses = true;
   bench.take_log();
   const auto answered = [&](uint32_t piece) { return lines_with(answer(4, kBytes, piece), " NACK "); };
   EXPECT_EQ(answered(kWindow), "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x1\n");
@@ -210,12 +211,20 @@ TEST_F(DirectLostLong, WhoAsksHasSentWhatIsAWindowBefore) {
 
 // Several at once.
 TEST_F(DirectLostLong, OneQuestionNamesAllThatWasSent) {
+  bench.card().members[0].membership.losses = true;
   EXPECT_EQ(lines_with(answer(4, kBytes, kWindow + 1), " NACK "),
             "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x3\n");
 }
 
+// Where nothing was ever lost it is still being read, most likely.
+TEST_F(DirectLostLong, WhoAsksBeforeAnyLossHasItOnItsWay) {
+  EXPECT_EQ(lines_with(answer(4, kBytes, kWindow), " NACK "), "");
+  EXPECT_TRUE(bench.card().members[0].patience.lossless);
+}
+
 // What has come is not asked for, nor by a question for what there is, or may be asked for, not yet.
 TEST_F(DirectLostLong, WhoAsksForLessTellsNothing) {
+  bench.card().members[0].membership.losses = true;
   EXPECT_EQ(lines_with(answer(4, kBytes, kWindow - 1), " NACK "), "");
   EXPECT_EQ(lines_with(answer(4, kBytes, 2 * kWindow), " NACK "), "");
   come(0);
