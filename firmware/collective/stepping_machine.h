@@ -324,6 +324,8 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (header.sender != asker.rank) return PEAL_COUNTER_DROP_SENDER;
   const uint32_t fragments = fragments_of(exchange);
   if ((nack.fragments & ~all_of(fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
+  // A slot that serves a later piece: the asker has this one, the question is old.
+  if (piece_slot(operation, header.piece).number > header.piece + 1) return PEAL_COUNTER_DROP_STALE;
   const uint64_t resend = nack.fragments & sent_of(operation, header);
   bool all = true;
   for (uint32_t fragment = 0; all && fragment < fragments; ++fragment) {

@@ -134,6 +134,7 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   operation.pattern.sequence = static_cast<uint32_t>(sequence);
   PEAL_ASSERT((operation.early_count | operation.at_hand_count) == 0);
   operation.dma = 0;
+  operation.piece_count = 1;
   operation.staging_answers = false;
   operation.parts_phase = PartsPhase::kNone;
   operation.parts_read = 0;

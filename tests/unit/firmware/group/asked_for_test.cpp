@@ -52,6 +52,14 @@ TEST_F(AskedFor, WhoIsAskedForWhatItLacksAsksOnce) {
   EXPECT_EQ(asks_when_asked(), "");
 }
 
+// A record that served a long operation before serves one of one piece.
+TEST_F(AskedFor, WhateverHadTheRecordBefore) {
+  member_state().operations[0].piece_count = 50;
+  post();
+  bench.advance(kNack / kPatienceLeast);
+  EXPECT_EQ(asks_when_asked(), question);
+}
+
 // Whatever else keeps it from asking: patience is not used up by others' questions.
 TEST_F(AskedFor, OthersQuestionsMakeItLookOnce) {
   post();

@@ -141,7 +141,7 @@ TEST_F(BruckPieces, StepsThatWereSentAreRetainedForThePiecesThatMayBeAskedFor) {
     answer(3, 1, kLong, piece, all);
     EXPECT_EQ(sent(), step_text(piece, 1));
   }
-  EXPECT_EQ(answer(0, 0, kLong, 0), "send 1>0 NOT_YET seq=0 piece=0 step=0\n");
+  EXPECT_EQ(change(wire.nack(0, bruck_shape(kLong), 0, 0, 0, 0, 3)), "+1 drop_stale");
   EXPECT_EQ(change(part(kPieces - 1, 0, 0)), "+1 duplicate");
 }
 

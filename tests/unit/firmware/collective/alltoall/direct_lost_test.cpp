@@ -200,7 +200,9 @@ TEST_F(DirectLostLong, AQuestionNamesAWindowAtMost) {
 TEST_F(DirectLostLong, WhoAsksHasSentWhatIsAWindowBefore) {
   bench.card().members[0].membership.losses = true;
   bench.take_log();
-  const auto answered = [&](uint32_t piece) { return lines_with(answer(4, kBytes, piece), " NACK "); };
+  const auto answered = [&](uint32_t piece) {
+    return lines_with(answer(4, kBytes, piece), " NACK ");
+  };
   EXPECT_EQ(answered(kWindow), "send 1>4 NACK seq=0 piece=0 origin=4 missing=0x1\n");
   EXPECT_EQ(answered(kWindow + 1), "send 1>4 NACK seq=0 piece=1 origin=4 missing=0x1\n");
   EXPECT_EQ(answered(kWindow + 1), "");  // it is known, and asked for again soon
