@@ -224,7 +224,8 @@ TEST_F(DirectLostLong, WhoAsksBeforeAnyLossHasItOnItsWay) {
   EXPECT_TRUE(bench.card().members[0].patience.lossless);
 }
 
-// What has come is not asked for, nor by a question for what there is, or may be asked for, not yet.
+// What has come is not asked for. What may be sent already tells nothing, nor what nobody can ask
+// for yet.
 TEST_F(DirectLostLong, WhoAsksForLessTellsNothing) {
   bench.card().members[0].membership.losses = true;
   EXPECT_EQ(lines_with(answer(4, kBytes, kWindow - 1), " NACK "), "");
