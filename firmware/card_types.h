@@ -463,7 +463,7 @@ struct alignas(64) Operation {
   Inquiry inquiry;
   Timer timer;
   uint32_t dma;          // outstanding, all kinds but repairs
-  uint32_t piece_count;  // at least 1
+  uint32_t piece_count;  // at least 1, of what has pieces
   uint32_t piece_bytes;
   uint32_t base;          // first piece that is not done
   uint32_t own_next;      // next own piece to send

@@ -151,16 +151,17 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     const auto i = static_cast<uint32_t>(std::countr_zero(bits));
     const Answer done = answer(scope, header.piece + i, *to);
     repaired |= done == Answer::kRepaired;
-    if (done == Answer::kNotYet && !owing) {
-      owing = true;
-      note_asked_for(scope, way_of(member.membership, header.sender), header.piece + i);
-    }
+    owing |= done == Answer::kNotYet;
     if (done == Answer::kHeld && !held) {
       held = true;
       named.piece = header.piece + i;
     }
   }
   if (!repaired && !owing && !held) return PEAL_COUNTER_DROP_STALE;
+  if (owing) {
+    const auto pieces = static_cast<uint32_t>(std::bit_width(nack.fragments));
+    note_asked_for(scope, way_of(member.membership, header.sender), header.piece + pieces - 1);
+  }
   // Silence would cost the asker's patience, whatever the reason.
   if (held || !repaired) {
     send_not_yet(scope, *to, named, nack, held ? Owed::kAgain : Owed::kByHost);

@@ -134,6 +134,14 @@ void chase_these(const Scope& scope, Whom whom, uint32_t at_a_time, uint16_t* tu
   *turn = static_cast<uint16_t>(last);
 }
 
+// What its asker has sent of the pair's window, and has not come, nor is known to be lost, a bit
+// each.
+PieceBits sent_by_asker(const Pair& pair, uint32_t number) {
+  const uint32_t ahead = number - pair.base;
+  const uint32_t sent = ahead < kPieceWindow ? 0 : ahead - kPieceWindow + 1;
+  return static_cast<PieceBits>(((1u << sent) - 1u) & ~(pair.come | pair.lost));
+}
+
 bool lacks_lost(const Scope& scope) {
   for (uint32_t way = 1; way < scope.member.membership.ranks; ++way) {
     if (pair_at(scope, way).lost != 0) return true;
@@ -163,16 +171,14 @@ void ask_at_once(const Scope& scope, uint32_t way, PieceBits lost) {
 }
 
 void note_asked_for(const Scope& scope, uint32_t way, uint32_t number) {
-  auto& [card, member, operation] = scope;
   const Pair& pair = pair_at(scope, way);
-  if (!member.membership.losses || !is_known(operation) || !exchanges(pair, number)) return;
-  if (number >= pair.base + kPieceWindow) {
-    const uint32_t sent = number - kPieceWindow - pair.base + 1;
-    if (sent > kPieceWindow) return;  // nobody could ask for that yet
-    const auto lost = static_cast<PieceBits>(((1u << sent) - 1u) & ~(pair.come | pair.lost));
-    if (lost != 0) ask_at_once(scope, way, lost);
+  if (!scope.member.membership.losses || !is_known(scope.operation)) return;
+  if (!exchanges(pair, number) || number - pair.base >= kPieceSlots) return;
+  const PieceBits lost = sent_by_asker(pair, number);
+  if (lost != 0) {
+    ask_at_once(scope, way, lost);
   } else if (!keeps_pace(scope, number)) {
-    inquiry_asked_for(card, member, operation.inquiry, operation.timer);
+    operation_asked_for(scope);
   }
 }
 

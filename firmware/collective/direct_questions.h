@@ -17,10 +17,10 @@ void chase(const Scope& scope);
 void note_lost(const Scope& scope, uint32_t way, PieceBits lost);
 // The same, and they are asked for at once.
 void ask_at_once(const Scope& scope, uint32_t way, PieceBits lost);
-// The other asks for a piece that this rank has not sent. It has sent the piece W before that, and
-// all that are before it: which of these has not come is lost, where packets are. And where the
-// piece waits for others' (direct_pace.h), they hold up the asker, too: they are asked soon, once
-// in a silence. docs/decisions/0101
+// The other asks for pieces up to this one, of which one was not sent. It has sent the piece W
+// before that, and all that are before it: which of these has not come is lost, where packets are.
+// And where the piece waits for others' (direct_pace.h), they hold up the asker, too: they are
+// asked soon, once in a silence. docs/decisions/0101
 void note_asked_for(const Scope& scope, uint32_t way, uint32_t number);
 // The sender has answered that it has sent this piece.
 void on_lost(const Scope& scope, const peal_wire_header& header);

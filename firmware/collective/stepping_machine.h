@@ -324,8 +324,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (header.sender != asker.rank) return PEAL_COUNTER_DROP_SENDER;
   const uint32_t fragments = fragments_of(exchange);
   if ((nack.fragments & ~all_of(fragments)) != 0) return PEAL_COUNTER_DROP_FRAGMENT;
-  // A slot that serves a later piece: the asker has this one, the question is old.
-  if (piece_slot(operation, header.piece).number > header.piece + 1) return PEAL_COUNTER_DROP_STALE;
+  if (piece_is_passed(operation, header.piece)) return PEAL_COUNTER_DROP_STALE;
   const uint64_t resend = nack.fragments & sent_of(operation, header);
   bool all = true;
   for (uint32_t fragment = 0; all && fragment < fragments; ++fragment) {
@@ -338,7 +337,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   if (!all) send_not_yet(scope, asker, header, nack, Owed::kAgain);
   if (resend == 0) {
     send_not_yet(scope, asker, header, nack, Owed::kByHost);
-    operation_asked_for(scope);
+    pieces_asked_for(scope);
   }
   return PEAL_COUNTER_RECEIVED;
 }

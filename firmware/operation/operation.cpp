@@ -134,7 +134,6 @@ void operation_open(const Scope& scope, const Algorithm& algorithm, uint64_t seq
   operation.pattern.sequence = static_cast<uint32_t>(sequence);
   PEAL_ASSERT((operation.early_count | operation.at_hand_count) == 0);
   operation.dma = 0;
-  operation.piece_count = 1;
   operation.staging_answers = false;
   operation.parts_phase = PartsPhase::kNone;
   operation.parts_read = 0;
@@ -272,8 +271,6 @@ void on_operation_timer(const Scope& scope) {
 
 void operation_asked_for(const Scope& scope) {
   auto& [card, member, operation] = scope;
-  // Of several pieces more is on its way, or lies in a queue, most likely.
-  if (operation.piece_count > 1) return;
   inquiry_asked_for(card, member, operation.inquiry, operation.timer);
 }
 

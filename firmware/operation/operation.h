@@ -38,7 +38,7 @@ inline void operation_advance(const Scope& scope) {
   }
 }
 // Somebody has asked for what this rank cannot send before others have sent it: it asks them soon
-// (inquiry_asked_for()), if it is of one piece.
+// (inquiry_asked_for()).
 void operation_asked_for(const Scope& scope);
 // The host has posted: what others owe is waited for from now on.
 void operation_posted(const Scope& scope);

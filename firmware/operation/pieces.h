@@ -40,6 +40,10 @@ inline const Piece& piece_slot(const Operation& operation, uint32_t number) {
 inline bool piece_is_open(const Operation& operation, uint32_t number) {
   return operation.pieces[number % kPieceSlots].number == number + 1;
 }
+// Its slot serves a later piece: nobody needs it any more, and a question for it is old.
+inline bool piece_is_passed(const Operation& operation, uint32_t number) {
+  return piece_slot(operation, number).number > number + 1;
+}
 // Its slot's record becomes that of the piece.
 void piece_begin(Piece& piece, uint32_t number);
 // The piece's record, made if need be; null when the piece is outside the window of 2W.
@@ -63,6 +67,12 @@ inline Piece& staged_piece(const Scope& scope) { return scope.operation.pieces[0
 inline void staged_is_delivered(const Scope& scope) {
   scope.operation.base = scope.operation.piece_count;
   operation_finish(scope);
+}
+
+// Somebody has asked for one that this rank cannot send yet: it asks, too, for the only one. Of
+// several more is on its way, or lies in a queue, most likely.
+inline void pieces_asked_for(const Scope& scope) {
+  if (scope.operation.piece_count == 1) operation_asked_for(scope);
 }
 
 // Are there own pieces to be started?

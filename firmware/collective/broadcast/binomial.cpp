@@ -110,7 +110,7 @@ peal_counter on_credit_asked(const Scope& scope, const peal_wire_header& header,
   const Owed owed = is_posted(scope.operation) ? Owed::kByOthers : Owed::kByHost;
   send_not_yet(scope, scope.member.membership.peers[peer_behind(header.hop)].address, header, nack,
                owed);
-  operation_asked_for(scope);
+  pieces_asked_for(scope);
   return PEAL_COUNTER_RECEIVED;
 }
 
@@ -125,8 +125,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
   }
   const peal_counter credit = take_credit(scope, header.hop, nack.credit);
   if (credit == PEAL_COUNTER_DROP_PIECE) return credit;
-  // A slot that serves a later piece: all below have this one, the question is old.
-  if (piece_slot(operation, number).number > number + 1) return PEAL_COUNTER_DROP_STALE;
+  if (piece_is_passed(operation, number)) return PEAL_COUNTER_DROP_STALE;
   promise(scope, number, nack.fragments, header.hop);
   const Answer answer = repair_fragments(scope, number, nack.fragments, header.hop);
   if (answer != Answer::kRepaired) {
@@ -134,7 +133,7 @@ peal_counter on_nack(const Scope& scope, const peal_wire_header& header, const p
     const Owed waits = place_of(scope) == 0 ? Owed::kByHost : Owed::kByOthers;
     send_not_yet(scope, self.peers[peer_ahead(header.hop)].address, header, nack,
                  answer == Answer::kHeld ? Owed::kAgain : waits);
-    if (answer == Answer::kNotYet) operation_asked_for(scope);
+    if (answer == Answer::kNotYet) pieces_asked_for(scope);
   }
   if (credit == PEAL_COUNTER_RECEIVED) operation_advance(scope);
   return PEAL_COUNTER_RECEIVED;

@@ -3,6 +3,7 @@
 // what waits for the bytes in the channel, what is retained there, and what faults end.
 #include "firmware/collective/alltoall/bruck.h"
 
+#include "firmware/group/inquiry.h"
 #include "firmware/operation/layout.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/firmware/collective/alltoall/bruck_fixture.h"
@@ -94,6 +95,26 @@ TEST_F(BruckPieces, GoAsFarAsTheWindow) {
     ASSERT_EQ(bench.port.take_completions().size(), piece + 1 == kPieces ? 1u : 0u);
   }
   EXPECT_EQ(wrong_byte(0, kLong), -1);
+}
+
+// Who is asked for a step that waits for others' asks them, for the only piece: of several more is
+// on its way. (Where packets are lost, and ranks are known to be late.)
+class BruckAskedFor : public BruckPieces, public ::testing::WithParamInterface<size_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Pieces, BruckAskedFor, ::testing::Values(1, 2));
+
+TEST_P(BruckAskedFor, ForTheOnlyPiece) {
+  const size_t block = GetParam() * kPiece;
+  note_loss(bench.card(), bench.card().members[0]);
+  bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns;
+  post(0, block);
+  bench.finish_all_dma();
+  bench.advance(default_timeouts().nack_ns);
+  bench.take_log();
+  EXPECT_NE(answer(below(1), 1, block).find("NOT_YET"), std::string::npos);
+  bench.advance(2);
+  const std::string asked = lines_with(bench.take_wire_log(), " NACK ");
+  EXPECT_EQ(asked.empty(), GetParam() != 1) << asked;
 }
 
 TEST_F(BruckPieces, InPlaceNothingIsWrittenOverWhatIsStillToBeRead) {

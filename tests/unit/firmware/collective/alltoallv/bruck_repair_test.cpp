@@ -2,6 +2,7 @@
 // Alltoallv in steps where packets are lost: who asks whom for which step, and what is answered.
 #include "firmware/collective/alltoallv/bruck.h"
 
+#include "firmware/group/inquiry.h"
 #include "tests/unit/firmware/collective/alltoallv/bruck_fixture.h"
 
 namespace peal::test {
@@ -195,6 +196,19 @@ TEST_F(BruckvQuestions, LongBlocksAreAskedForBesideTheSteps) {
   bench.take_log();
   bench.advance(kNack);
   EXPECT_EQ(bench.take_log(), "send 1>4 NACK seq=0 piece=0 step=0 missing=0x1\n" + asks(0));
+}
+
+// Who is asked for a step that waits for another asks for that, however long the blocks are that go
+// directly. (Where packets are lost, and ranks are known to be late.)
+TEST_F(BruckvQuestions, WhoIsAskedForAStepAsksForTheOneBefore) {
+  set_length(1, 4, 2 * CONFIG_MTU_BYTES);
+  note_loss(bench.card(), bench.card().members[0]);
+  bench.card().members[0].patience.wait_ns = default_timeouts().dead_ns;
+  begin();
+  bench.advance(kNack);
+  EXPECT_EQ(lines_with(ask_for_step(1), "NOT_YET"), not_yet(1));
+  bench.advance(2);
+  EXPECT_EQ(lines_with(bench.take_wire_log(), names(0)), asks(0));  // beside what the pair lacks
 }
 
 // Its sender says that it has sent one packet more than came.
