@@ -77,6 +77,7 @@ make_clean_tree() {
   put tests/mutants/001-one-less.patch 'One thing less is counted.' '' '--- a/firmware/card.cpp' '+++ b/firmware/card.cpp' \
     '@@ -1,3 +1,3 @@' " $bsd" ' #include "firmware/card.h"' '-int count_things(int n) { return n; }' \
     '+int count_things(int n) { return n - 1; }'
+  put docs/mutants.md '| 001-one-less | One thing less is counted. | unit | |'
 }
 
 clean_tree() {
@@ -154,6 +155,8 @@ offends mutants 'expected a sentence' tests/mutants/001-one-less.patch '--- a/fi
   '@@ -1,2 +1,2 @@' "-$bsd" '+// Nothing' ' #include "firmware/card.h"'
 offends mutants 'has the same number' tests/mutants/001-other.patch 'Nothing is counted.' '' '--- a/run.sh' '+++ b/run.sh' \
   '@@ -1,3 +1,2 @@' ' #!/bin/bash' " # ${bsd#// }" '-echo "$1"'
+offends mutants '001-one-less.patch: has no row' docs/mutants.md '| name | what is wrong |'
+offends mutants 'has a row of 002-two-less' docs/mutants.md '| 001-one-less | |' '| 002-two-less | |'
 offends environment 'hostlib/src/group.cpp reads PEAL_SPIN_US, which is not in' hostlib/src/group.cpp "$bsd" 'auto* a = getenv("PEAL_SPIN_US");'
 offends environment 'hostlib/src/group.cpp reads PEAL_TOKEN, which is not in' hostlib/src/group.cpp "$bsd" \
   'constexpr const char* kVariable = "PEAL_TOKEN";' 'auto* a = ::secure_getenv( host::kVariable );'
