@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <random>
 #include <string_view>
 
@@ -21,18 +23,14 @@ namespace {
 enum class Kind : uint8_t { kBarrier, kBroadcast, kAllgather, kAlltoall, kAllgatherv, kAlltoallv };
 constexpr uint32_t kKinds = 6;
 
-// Of the kernel that this rank runs under.
-struct Machine {
-  char boot[37] = {};
-  bool operator==(const Machine&) const = default;
-};
+// The name of the boot of the kernel that a rank runs under.
+using Machine = std::array<char, 36>;
 
 Machine this_machine(const Job& job) {
-  Machine machine;
-  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  EXPECT_TRUE(job, fd >= 0 && read(fd, machine.boot, 36) == 36);
-  close(fd);
-  return machine;
+  Machine boot = {};
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  EXPECT_TRUE(job, file.read(boot.data(), boot.size()).good());
+  return boot;
 }
 
 // How often each rank has prepared each request: what a barrier is about. In memory that all ranks
